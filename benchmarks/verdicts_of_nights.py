@@ -141,6 +141,13 @@ def pinned(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
             if size <= 2:
                 what = f"21: a leak of 0.7 % is found by night 30, limit {limit:.0%}, {what}"
                 yield what, seen, total, 1.0, 0.96
+    for n, rate in ((5, 0.3), (100, 0.01)):  # weeks without a hit
+        stopped = 0
+        for _ in range(total):
+            nights = hits_of(random, n, rate, 88, 0.0, 0.0, 0.0)
+            stopped += any(_pinned(nights[:t], 0.0) for t in range(29, 89))
+        what = f"21: 60 quiet nights of {n} queries against a pin are stopped, rate {rate}"
+        yield what, stopped, total, 0.025, 0.0
 
 
 def hits_of(
@@ -159,7 +166,7 @@ def hits_of(
         off = shocks(random, nights, size * math.sqrt(rate * (1 - rate) / n), kept)
     level = rate * (1 - leak) ** np.maximum(0, days - 27) + off
     shares = random.binomial(n, np.clip(level, 0, 1)) / n
-    return [Night(day, one, one * (1 - one) / n) for day, one in enumerate(shares.tolist())]
+    return [Night(day, one, one * (1 - one) / n, n) for day, one in enumerate(shares.tolist())]
 
 
 def _pinned(nights: list[Night], limit: float) -> bool:

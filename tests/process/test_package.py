@@ -436,7 +436,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_438,
-    "analysis": 3_780,
+    "analysis": 3_804,
     "cli": 2_095,
     "columns": 1_114,
     "config": 664,
@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_047,
     "matching": 744,
     "metrics": 3_988,
-    "nightly": 4_472,
+    "nightly": 4_490,
     "results": 528,
     "root": 533,
     "semantics": 191,

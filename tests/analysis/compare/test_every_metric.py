@@ -14,6 +14,7 @@ from scipy import stats
 
 import rankmill
 from flat import flat
+from rankmill.analysis.compare import compare as compare_module
 from rankmill.analysis.statistics.unseen import drawn_quantiles, quantile_ends
 from rankmill.columns.ids import to_ids
 from rankmill.engine.slices import groups_of
@@ -190,6 +191,32 @@ def test_draws_are_those_of_a_plain_bootstrap() -> None:
     # What is far from the quantile does not count, however far it is.
     far = drawn_quantiles((old + 100 * (old > 0.9), new), "median", 0.5, None)
     assert (far == again).all()
+
+
+def test_swapped_systems_draw_the_same() -> None:
+    random = np.random.default_rng(4)
+    pair = np.round(random.random(90), 1), np.round(random.random(90) ** 1.2, 1)
+    pair[0][:9] = np.nan
+    one, other = (drawn_quantiles(sides, "p10", 0.1, None) for sides in (pair, pair[::-1]))
+    assert (one == other[::-1]).all()
+
+
+@pytest.mark.parametrize("beyond", [5, 6, 7, 8])
+def test_the_interval_of_a_median_is_beyond_0_where_it_is_better(
+    monkeypatch: pytest.MonkeyPatch, beyond: int
+) -> None:
+    """With 7 draws of 300 beyond 0 it was not better, and its interval said that it was."""
+    drawn = np.stack([np.full(300, 0.5), 0.6 + np.arange(300.0) / 1000])
+    drawn[1, :beyond] = 0.4
+    monkeypatch.setattr(compare_module, "drawn_quantiles", lambda *asked: drawn)
+    labels = pa.table({"query": range(9), "items": [[1]] * 9})
+    runs = {
+        name: pa.table({"query": range(9), "items": [of] * 9})
+        for name, of in {"old": [2, 1], "new": [1]}.items()
+    }
+    found = rankmill.compare(labels, runs, "map:median").differences["map:median"]["new"]
+    assert (found.verdict == "better") == (found.low > 0) == (beyond <= 6)
+    assert (found.relative_low > 0) == (found.low > 0)
 
 
 def test_queries_that_count_for_one_system_alone() -> None:

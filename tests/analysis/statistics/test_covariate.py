@@ -223,3 +223,21 @@ def test_a_gate_adjusts_drops_of_values_of_queries_only():
     labels, runs, *_ = known(count=20)
     with pytest.raises(rankmill.UsageError, match="for a rule with drop"):
         rankmill.gate(labels, runs["poor"], "map@3 >= 0.1", adjust="before")
+
+
+@pytest.mark.small
+def test_a_number_that_few_queries_have_adjusts_nothing():
+    """Two queries that both won by chance would hide how far they spread."""
+    values, few = np.tile([0.1, -0.1], 100), np.zeros(200)
+    few[:2] = values[:2] = 1
+    plain = fit_of(values, np.ones(200))
+    assert fit_of(values, few - 0.01) == plain
+    assert AdjustedWeighted.over(values, 0 * values, few, np.ones(200), None).reduction == 0
+    labels, runs, *_ = known()
+    few = pa.array([9.0, 9.0] + [0.0] * 78)
+    labels = labels.drop(["before"]).append_column("before", few)
+    found = rankmill.compare(labels, runs, ["map@3"], adjust="before")
+    alone = rankmill.compare(labels.select([0, 1]), runs, ["map@3"])
+    assert any("nothing is adjusted: too few queries" in note for note in found.notes)
+    one, other = (each.differences["map@3"]["good"] for each in (found, alone))
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)

@@ -120,3 +120,14 @@ def test_no_end_leaves_the_range_and_nothing_unseen_is_nothing():
 def test_a_ratio_without_an_upper_end_is_unbounded():
     assert ratio_ends(lambda r: (0.1 - r, 0.3), 0.2) == (pytest.approx(0.1), float("inf"))
     assert ratio_ends(lambda r: (-0.1 - r, 0.5 - r), 0.2) == (0.0, pytest.approx(0.5))
+
+
+def test_a_ratio_to_a_mean_that_may_be_0_has_no_end_above():
+    """A gap in what is not refuted was taken for its end, and an undecided loss for one of half."""
+
+    def of_t(ratio):
+        half = 3.0 * np.sqrt(0.2**2 + (0.4 * ratio) ** 2 - 2 * 0.99 * ratio * 0.2 * 0.4)
+        return 0.3 - ratio - half, 0.3 - ratio + half
+
+    assert of_t(0.45)[1] < 0 < of_t(2.0)[1]
+    assert ratio_ends(of_t, 0.3)[1] == np.inf

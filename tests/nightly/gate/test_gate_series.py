@@ -153,6 +153,64 @@ def test_nights_of_a_pin_weigh_what_they_tell():
     assert against_pin([*nights[:20], *nights[23:]], 0.95, 0.0, 0.95).high < 0
 
 
+def test_a_week_without_a_rare_hit_is_no_loss():
+    """With no spread of their own, 15 % of quiet series of 100 queries a night were stopped."""
+    nights = [Night(day, 0.01, 1e-4, 100) for day in range(28)]
+    for size in (100, 10):
+        none = [Night(day, 0.0, 0.0, size) for day in range(28, 35)]
+        assert against_pin([*nights, *none], 1.0, 0.0, 0.95).high > 0
+    # Nor are the first hits a gain, after nights of a few queries that had none.
+    empty = [Night(day, 0.0, 0.0, 10) for day in range(28)]
+    first = [Night(day, 0.01, 1e-6, 10_000) for day in range(28, 35)]
+    assert against_pin([*empty, *first], 1.0, 0.0, 0.95).low < 0
+
+
+def small_night(countries, hits, folder, night, **given):
+    """Gate and record a night of a few queries, all of which hit before."""
+    n, when = len(countries), BEGIN + timedelta(days=night, minutes=given.pop("minutes", 0))
+    labels = pa.table({"user_id": range(n), "items": [[1]] * n, "country": [*countries]})
+    new, old = (
+        pa.table({"user_id": range(n), "items": [[1] if one else [2] for one in some]})
+        for some in (hits, [1] * n)
+    )
+    rule = "hit@1[country=*] drop <= 90% since 2026-05-01"
+    found = gate(labels, new, rule, baseline=old, history=folder, time=when)
+    History(folder).record(found, time=when, **given)
+    return found
+
+
+def test_a_slice_of_one_query_decides_nothing_in_a_series(tmp_path):
+    for night in range(3):
+        found = small_night("a" * 60 + "b", [1] * 61, tmp_path, night)
+        words = {one.slice: (one.word, one.counts) for one in found.outcomes}
+        assert words["country = b"] == ("not enough data", False)
+        assert words["country = a"] == ("held", True)
+        assert found.word == "held"
+    assert "mean of 3 nights" in found.outcomes[0].reason
+
+
+def test_a_night_of_few_pairs_has_an_error_that_is_right_on_average(tmp_path):
+    """That about the mean of two is half of it: 8 % of series of a year were stopped."""
+    found = small_night("aa", [1, 0], tmp_path, 0)
+    assert found.outcomes[0].night[1] == pytest.approx(0.5 / 2)
+
+
+def test_a_series_from_nothing_tells_no_share(tmp_path):
+    rule = "hit@1 drop <= 5% since 2026-05-01"
+    given = {"history": tmp_path, "time": BEGIN, "baseline": run_of([False] * N)}
+    (one,) = gate(LABELS, run_of(np.arange(N) < 200), rule, **given).outcomes
+    assert (one.word, one.low, one.high) == ("not enough data", None, None)
+    assert "no interval, as the baseline is 0" in one.reason
+
+
+def test_a_date_counts_once_in_a_series_whatever_its_tags(tmp_path):
+    for minutes, model in enumerate("xy"):
+        tags = {"model": model}
+        small_night("a" * 60, [1] * 60, tmp_path, 0, minutes=minutes, tags=tags)
+    found = small_night("a" * 60, [1] * 60, tmp_path, 1)
+    assert "mean of 2 nights" in found.outcomes[0].reason
+
+
 @pytest.mark.parametrize(
     ("rule", "told"),
     [

@@ -2,14 +2,23 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rankmill
 from rankmill import gate
+from rankmill.analysis.compare.differences.comparison_state import column_of
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
+from rankmill.nightly.rules.measurements import (
+    MeasuredSide,
+    Measurement,
+    detected,
+    drop_of,
+    interval_of,
+    word_of,
+)
 from rankmill.nightly.rules.rules import parse_rule
 
 
@@ -100,6 +109,52 @@ def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limi
         refused = str(error)
     if refused is not None:
         assert ("breaks" in refused) == (found.number <= limit + 1e-9)
+
+
+def test_what_few_differences_detect_is_seen_and_not_much_more():
+    """What was not seen does not grow with a drop: up to four times the drop was told."""
+    draw, rule = np.random.default_rng(0), parse_rule("mrr drop <= 2%")
+    old = np.where(draw.random(200) < 0.7, 1 / draw.integers(1, 11, 200), 0.0)
+    old[:4] = 0.5
+
+    def measured(lost):
+        new = old.copy()
+        new[:4] = 1.0, 1.0, 0.0, 0.0
+        new[draw.permutation(200)[: round(200 * lost)]] = 0.0
+        base = column_of(old, None, None, moments="pairs")
+        return Measurement.of(column_of(new, old, None, moments="pairs"), base, (0.0, 1.0))
+
+    told = detected(rule, measured(0), 0.95)
+    nights = [interval_of(rule, measured(told), 0.95) for _ in range(100)]
+    assert told < 0.35
+    assert sum(word_of(rule, one, 0.95) == "regressed" for one in nights) >= 80
+
+
+@pytest.mark.parametrize("limit", ["120%", "20%"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_more_than_all_may_be_lost_where_values_are_below_0(limit, paired):
+    """An interval that ended at 100 % was held at a limit of 120 %, whatever was lost."""
+    draw = np.random.default_rng(0)
+    old = draw.choice([1.0, 0.2], 400)
+    rule = parse_rule(f"kendall_tau drop <= {limit}")
+    for lost, word in ((0.0, "held"), (1.2, "regressed")):
+        new = np.where(draw.random(400) < 0.8, old - lost, old)
+        theirs = column_of(old, None, None, moments="pairs")
+        mine = column_of(new, old if paired else None, None, moments="pairs")
+        one = Measurement.of(mine, theirs if paired else None, (-1.0, 1.0))
+        one = one if paired else one._replace(theirs=MeasuredSide.of(theirs))
+        found = interval_of(rule, one, 0.95)
+        assert found.low <= found.number <= found.high
+        assert word_of(rule, found, 0.95) == word
+        assert (found.high > 1) == (lost > 0)
+        shown = (old.mean() - new.mean()) / old.mean()
+        assert found.number == pytest.approx(shown)
+    # Nothing is known of a share of a baseline that may be below 0 itself.
+    one = Measurement(MeasuredSide(0.1, 0.2, 40), MeasuredSide(0.05, 0.2, 40), bounds=(-1.0, 1.0))
+    found = interval_of(rule, one, 0.95)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    none = one._replace(theirs=MeasuredSide(0.0, 0.2, 40))
+    assert word_of(rule, interval_of(rule, none, 0.95), 0.95) == "not enough data"
 
 
 @pytest.mark.parametrize("spec", REGISTRY.values(), ids=lambda one: one.name)

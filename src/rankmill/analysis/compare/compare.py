@@ -508,15 +508,16 @@ def _difference(
     drawn = mine - theirs
     if np.isnan(drawn).any():
         return plain
-    tails = (1 - confidence) / 2, (1 + confidence) / 2
-    low, high = np.quantile(drawn, tails).tolist()
+    # As many draws are beyond each end as may be beyond 0 where p is as small.
+    place = max(math.floor((1 - confidence) / 2 * (1 + len(drawn))) - 1, 0)
+    low, high = np.sort(drawn)[[place, -1 - place]].tolist()
     # The observed difference counts as one draw more, on both sides.
     fewer = min((drawn <= 0).sum(), (drawn >= 0).sum())
     p = min(1.0, 2 * (1 + int(fewer)) / (1 + len(drawn)))
     test = Tested(p, None, low, high, (less > 0) - (less < 0))
     ends: tuple[float | None, float | None] = (None, None)
     if theirs.min() > 0:
-        first, last = np.quantile(mine / theirs - 1, tails).tolist()
+        first, last = np.sort(mine / theirs - 1)[[place, -1 - place]].tolist()
         ends = first, last
     return replace(
         plain, low=low, high=high, relative_low=ends[0], relative_high=ends[1], tests={"t": test}

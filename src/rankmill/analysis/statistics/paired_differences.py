@@ -327,6 +327,26 @@ def _rounded(number: int, unit: int) -> float:
 # ------------------------------------------------------------------ adjusted differences
 
 
+# A covariate that fewer queries carry follows the differences of these, and hides how they spread.
+# Measured: it shows a difference of equal systems in up to 45 % of comparisons, and not in 5.
+LEAST_CARRIERS = 5
+
+
+def effective_of(covariate: np.ndarray) -> float:
+    """Return over how many queries a covariate is spread: of few that stand out, about as many.
+
+    Examples
+    --------
+    >>> round(effective_of(np.arange(100.0)), 1), round(effective_of(np.arange(100.0) > 97), 1)
+    (55.6, 2.1)
+    """
+    if not len(covariate) or covariate.min() == covariate.max():
+        return 0.0
+    apart = covariate - covariate.mean()
+    squares = (apart / np.abs(apart).max()) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
 class Covariate(NamedTuple):
     """A number of each query, less its mean."""
 
@@ -366,6 +386,8 @@ class Covariate(NamedTuple):
             note += "; their interval says nothing of queries with another mean"
         if missing:
             note += f"; {missing:,} queries without one count as if they had the mean"
+        if effective_of(self.filled) < LEAST_CARRIERS:
+            note = f"nothing is adjusted: too few queries differ from the mean of {self.name}"
         return note
 
 
@@ -455,7 +477,7 @@ def adjusted_values(
 
     Examples
     --------
-    >>> values, covariate = np.array([1.0, 2.0, 3.0, 5.0]), np.array([-1.0, 0.0, 1.0, 2.0])
+    >>> values, covariate = np.array([1.0, 2.0, 3.0, 5.0, 1.0, 4.0]), np.array([0.0, 2.0] * 3)
     >>> found = adjusted_values(values, covariate, None)
     >>> round(float(found.mean()), 12) == round(fit_of(values, covariate).mean, 12)
     True
@@ -466,7 +488,7 @@ def adjusted_values(
     def mean(some: np.ndarray) -> float:
         return math.fsum((of * some).tolist()) / total
 
-    if len(values) < 3 or covariate.min() == covariate.max():
+    if len(values) < 3 or effective_of(covariate) < LEAST_CARRIERS:
         return values
     middle, centre = mean(covariate), mean(values)
     apart = covariate - middle
@@ -485,12 +507,12 @@ def fit_of(values: np.ndarray, covariate: np.ndarray) -> Fit:
 
     Examples
     --------
-    >>> found = fit_of(np.array([1.0, 2.0, 3.0, 5.0]), np.array([-1.0, 0.0, 1.0, 2.0]))
+    >>> found = fit_of(np.array([1.0, 2.0, 3.0, 5.0, 1.0, 4.0]), np.array([0.0, 2.0] * 3))
     >>> round(found.mean, 12), round(found.standard_error, 6), found.freedom
-    (2.1, 0.212132, 2.0)
+    (1.666666666667, 0.781736, 4.0)
     """
     plain, n = Mean.of(values), len(values)
-    if n < 3 or covariate.min() == covariate.max() or not plain.standard_error:
+    if n < 3 or effective_of(covariate) < LEAST_CARRIERS or not plain.standard_error:
         return Fit(plain.mean, plain.standard_error, plain.freedom)
     mean = plain.mean or 0.0
     middle = math.fsum(covariate.tolist()) / n

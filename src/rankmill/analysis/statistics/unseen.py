@@ -193,22 +193,28 @@ def mean_ends(parts: list[Part], tail: float) -> tuple[float, float]:
     return max(least, low), min(most, largest(added(parts, up=True), tail))
 
 
-def ratio_ends(ends: Callable[[float], tuple[float, float]], start: float) -> tuple[float, float]:
-    """Return the ends of the interval of a ratio of two means that are not below 0.
+def ratio_ends(
+    ends: Callable[[float], tuple[float, float]], start: float, *, negative: bool = False
+) -> tuple[float, float]:
+    """Return the ends of the interval of a ratio of two means, which are `negative` or not below 0.
 
     Refuted is a ratio r where the mean of v - r b is shown to be on one side of 0: so nothing is
     divided by a mean that may be 0 itself (Fieller, J. R. Statist. Soc. B 1954). `ends` gives the
-    interval of that mean, and `start` is the ratio of the two means. The upper end is infinite if
-    no ratio is too large.
+    interval of that mean, and `start` is the ratio of the two means. An end is infinite if no ratio
+    is too large, or too small.
     """
-    low = 0.0
-    if ends(0.0)[0] > 0:
-        low = _crossing(lambda r: ends(r)[0] > 0, 0.0, start)
+    low, below = 0.0, min(start, -1e-3) if negative else 0.0
+    while negative and ends(below)[0] <= 0 and below > -LARGEST_RATIO:
+        below *= 2
+    if ends(below)[0] > 0:
+        low = _crossing(lambda r: ends(r)[0] > 0, below, start)
+    elif negative:
+        low = -math.inf
+    if ends(LARGEST_RATIO)[1] >= 0:  # b may be 0: then ratios beyond a gap are not refuted either
+        return low, math.inf
     above = max(start, 1e-3)
     while ends(above)[1] >= 0:
         above *= 2
-        if above > LARGEST_RATIO:
-            return low, math.inf
     return low, _crossing(lambda r: ends(r)[1] >= 0, start, above)
 
 
@@ -277,6 +283,8 @@ def drawn_quantiles(
     """
     there = [~np.isnan(one) for one in sides]
     near = [_near(one, kept, share, clusters) for one, kept in zip(sides, there, strict=True)]
+    if np.sort(near[0]).tobytes() > np.sort(near[1]).tobytes():  # swapped, they draw the same
+        return drawn_quantiles((sides[1], sides[0]), summary, share, clusters)[::-1]
     # What is far from both quantiles differs in nothing that a draw could show.
     cells, of_cell, sizes = np.unique(
         np.stack([*near, *there], axis=1), axis=0, return_inverse=True, return_counts=True

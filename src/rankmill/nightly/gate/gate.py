@@ -471,7 +471,7 @@ def gate_power(
     >>> rule = "map drop <= 1% confidence 0.95"
     >>> (found,) = gate_power(labels, new, rule, baseline=old).rules
     >>> round(found.smallest, 3), round(found.alarms, 1)
-    (0.092, 2.1)
+    (0.091, 2.1)
     """
     given, of_labels = Rules.of(rules), Labels.of(labels)
     settings = settings_of("t", given.confidence, None, 0, cluster, adjust)

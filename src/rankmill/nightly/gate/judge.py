@@ -353,8 +353,10 @@ def _of_nights(
     """Hold one case of a series against a rule, given its nights with pairs, or those without."""
     one, shown = sides.measured, sides.shown
     night: PairedNight | None = None
-    if one.value is None or one.mine.error is None:
+    if one.value is None:
         return _undecided(rule, shown, "there is no value", one, BAD_VOLUME)
+    if one.mine.error is None:
+        return _undecided(rule, shown, "one query has no error", one)
     if sides.paired and paired is not None:
         night = night_of(rule, one)
         pairs = [*paired.get(shown, ()), night]
@@ -363,7 +365,8 @@ def _of_nights(
     elif alone is None:
         return _undecided(rule, shown, f"not paired: {_share_text(sides)}", one)
     else:
-        nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
+        tonight = Night(now.toordinal(), one.value, one.mine.error**2, one.mine.size)
+        nights = [*alone[shown], tonight]
         pinned = of_pin(nights, rule, confidence)
         if pinned is None:
             told = _undecided(rule, shown, why_undecided(len(nights), rule), one)
@@ -371,7 +374,9 @@ def _of_nights(
             return replace(told, counts=len(nights) > FEWEST)
         found = pinned
         what = f"last nights against those from {rule.since} on"
-    ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
+    ends = "no interval, as the baseline is 0"
+    if found.low is not None and found.high is not None:
+        ends = drop_text(rule, found.low, found.high)
     where = f" where {shown}" * bool(shown)
     reason = (
         f"{rule.subject}{where} is {one.value:.6g} tonight; {drop_text(rule, found.number)} "

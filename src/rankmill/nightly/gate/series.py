@@ -51,11 +51,12 @@ class PairedNight(NamedTuple):
 
 
 class Night(NamedTuple):
-    """A night that is not paired: its day, value, and the square of its standard error."""
+    """A night that is not paired: its day, value, the square of its standard error, and size."""
 
     day: int
     value: float
     square: float
+    queries: float = 1.0
 
 
 class SeriesMean(NamedTuple):
@@ -108,7 +109,8 @@ def against_pin(
 
     The first nights are pinned, and the mean of the last seven is held to theirs. How much nights
     differ comes from nights a week apart, which share their weekday, and is one sampling error at
-    least. The error rate is shared by 60 nights.
+    least. A few queries without a hit show no spread of their own: they have that of the nights
+    that show more. The error rate is shared by 60 nights.
     """
     pinned = PINNED if len(nights) > PINNED else FEWEST
     if len(nights) <= pinned:
@@ -117,14 +119,17 @@ def against_pin(
     far = 7 if pinned == PINNED else 1
     base = math.fsum(one.value for one in before) / pinned
     value = math.fsum(one.value for one in last) / len(last)
-    square = math.fsum(one.square for one in last) / len(last)
+    of_query = max(
+        math.fsum(one.square * one.queries for one in some) / len(some) for some in (before, last)
+    )
+    square = of_query * math.fsum(1 / one.queries for one in last) / len(last)
     between, pairs = _between(nights[:-WINDOW] if far == 7 else before, far)
     between = max(square, between)
     weights = np.array([-1 / pinned] * pinned + [1 / len(last)] * len(last))
     days = np.array([one.day for one in (*before, *last)], float)
     alike = ALIKE ** np.abs(days[:, None] - days)
     variance = square / len(last) + between * float(weights @ alike @ weights)
-    variance += ratio**2 * math.fsum(one.square for one in before) / pinned**2
+    variance += ratio**2 * of_query * math.fsum(1 / one.queries for one in before) / pinned**2
     freedom = max(2.0, pairs / 2 if far == 7 else pairs)
     half = t_quantile(1 - (1 - confidence) / 2 / LOOKS, freedom) * math.sqrt(variance)
     mean = value - ratio * base + limit
@@ -157,18 +162,20 @@ class EarlierNights(NamedTuple):
     now: datetime
 
     def runs(self, rule: Rule, metric: str) -> list[tuple[Run, RecordedMetric]]:
-        """Return the run of each night of a rule that counts the same, in the order of time."""
+        """Return the run of each date of a rule that counts the same, in the order of time."""
         try:
             same, _ = self.history.comparable(metric, None, self.counted)
         except InputError:  # none has the metric: tonight is the first night
             return []
-        return [
-            (run, one)
+        # Of runs with other tags on one date, too, the last counts: they share what that date does.
+        by_date = {
+            run.time.date(): (run, one)
             for run, one in one_a_night(same)
             if rule.since is not None
             and rule.since <= run.time.date() < self.now.date()
             and run.verdict not in WRONG_INPUTS
-        ]
+        }
+        return list(by_date.values())
 
     def paired(self, rule: Rule, metric: str) -> dict[str, list[PairedNight]]:
         """Return what the nights told of the pairs of a rule, by slice; "" is all queries."""
@@ -189,7 +196,8 @@ class EarlierNights(NamedTuple):
                 one = next((slices[key] for key in keys if key in slices), None)
                 one = one if place else whole
                 if one is not None and one.value is not None and one.standard_error is not None:
-                    nights.append(Night(run.time.toordinal(), one.value, one.standard_error**2))
+                    square, size = one.standard_error**2, one.effective_queries or one.queries or 1
+                    nights.append(Night(run.time.toordinal(), one.value, square, size))
         return found
 
 
@@ -217,7 +225,9 @@ def night_of(rule: Rule, one: Measurement) -> PairedNight:
     ends = sorted((sign * low + within, sign * high + within))
     unit = spread.unit
     mean = sign * spread.mean + within
-    return PairedNight(mean, spread.square, unit * ends[1], -unit * ends[0], base)
+    # The spread about a mean of few is too small, and many nights would add that up.
+    square = spread.square / (1 - unit) if unit < 1 else (unit * (ends[1] - ends[0]) / 2) ** 2
+    return PairedNight(mean, square, unit * ends[1], -unit * ends[0], base)
 
 
 def of_pairs(nights: Sequence[PairedNight], rule: Rule, confidence: float) -> Interval:

@@ -10,7 +10,7 @@ from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.moments import MINE, PairMoments
 from rankmill.analysis.statistics.paired_differences import AdjustedPaired, ClusteredMean
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, interval_within
-from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
+from rankmill.analysis.statistics.unseen import ROUNDING, Part, Spread, mean_ends, ratio_ends
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
 from rankmill.engine.left_out import LeftOut
 from rankmill.errors import plural
@@ -189,7 +189,8 @@ def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Inter
     """Return what the limit of a rule is for, with its interval."""
     if rule.measure == "value":
         return value_of(one, confidence)
-    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+    negative = rule.metric.bounds[0] < 0
+    return drop_of(one, confidence, relative=rule.relative, better=rule.better, negative=negative)
 
 
 def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
@@ -218,11 +219,17 @@ def value_of(one: Measurement, confidence: float | None) -> Interval | None:
 
 
 def drop_of(
-    one: Measurement, confidence: float | None, *, relative: bool, better: Better = "higher"
+    one: Measurement,
+    confidence: float | None,
+    *,
+    relative: bool,
+    better: Better = "higher",
+    negative: bool = False,
 ) -> Interval | None:
     """Return the baseline less the value, or that over the baseline, with its interval.
 
-    Where lower is better, it is the value less the baseline: a drop is a change for the worse.
+    Where lower is better, it is the value less the baseline: a drop is a change for the worse. More
+    than all of the baseline may be lost by a metric that is `negative` at times.
     None without a value, or if a drop from below 0 is to be relative; from 0 there is no drop. A
     relative rise from 0 is infinite.
 
@@ -237,14 +244,15 @@ def drop_of(
     if not relative:
         return Interval(number, *(_turned(ends, -sign) if ends else (None, None)))
     if b <= 0:
-        return _from_nothing(-number, ends if b == 0 else None, down=sign < 0)
+        ends = ends if b == 0 else None
+        return _from_nothing(-number, ends, down=sign < 0, negative=negative)
     if confidence is None or ends is None:
         return Interval(number / b)
 
     def of_ratio(ratio: float) -> Ends:
         return ends_of(one, ratio, confidence or 0.0) or NO_BOUNDS
 
-    low, high = ratio_ends(of_ratio, v / b)
+    low, high = ratio_ends(of_ratio, v / b, negative=negative)
     return Interval(number / b, *_turned((low - 1, high - 1), -sign))
 
 
@@ -257,7 +265,7 @@ def parts_of(one: Measurement, ratio: float) -> list[Part] | None:
     if math.isinf(low) or math.isinf(high):
         return None
     if one.pairs is not None and one.adjusted:
-        return [Part(1.0, _adjusted(one, ratio), low - ratio * high, high - ratio * low)]
+        return [Part(1.0, _adjusted(one, ratio), *_ends_less(one.bounds, ratio))]
     if one.pairs is not None:
         return _of_pairs(one.pairs, one.alone, one.bounds, ratio)
     if one.difference_error is not None:
@@ -276,15 +284,19 @@ def _of_pairs(
     pairs: PairMoments, alone: tuple[PairMoments | None, ...], bounds: Ends, ratio: float
 ) -> list[Part]:
     """Return the mean of pairs, and those of queries that one side alone has."""
-    low, high = bounds
     mine, theirs = (pairs.weight / (pairs.weight + (one.weight if one else 0.0)) for one in alone)
     within = ratio * theirs / mine
-    ends = low - within * high, high - within * low
-    found = [Part(mine, pairs.spread(within), *ends)]
+    found = [Part(mine, pairs.spread(within), *_ends_less(bounds, within))]
     for factor, one in zip((1 - mine, ratio * (theirs - 1)), alone, strict=True):
         if one is not None:
-            found.append(Part(factor, one.spread(0.0), low, high))
+            found.append(Part(factor, one.spread(0.0), *bounds))
     return found
+
+
+def _ends_less(bounds: Ends, ratio: float) -> Ends:
+    """Return the range of a value less `ratio` times another one, both from a range."""
+    near, far = sorted(ratio * end for end in bounds)
+    return bounds[0] - far, bounds[1] - near
 
 
 def _adjusted(one: Measurement, ratio: float) -> Spread:
@@ -300,16 +312,17 @@ def _adjusted(one: Measurement, ratio: float) -> Spread:
 def ends_of(one: Measurement, ratio: float, confidence: float) -> Ends | None:
     """Return the interval of the value less `ratio` times the baseline; None where it has none.
 
-    Of a metric with a range, it is the bound of a mean with one unseen query. Of clusters, no end
-    is nearer than that of Student's t; of other metrics it is that of t, which knows nothing of a
-    few large values that were not seen.
+    Of a metric with a range, it is the bound of a mean with one unseen query. Of clusters and of
+    weights, no end is nearer than that of Student's t; of other metrics it is that of t, which
+    knows nothing of a few large values that were not seen.
     """
     if one.too_few:
         return None
     tail = max((1 - confidence) / 2, LEAST_TAIL)
     parts = parts_of(one, ratio)
     found = None if parts is None else mean_ends(parts, tail)
-    if found is not None and not one.clusters:
+    weighted = one.mine.known is None and one.mine.size < (1 - ROUNDING) * one.mine.queries
+    if found is not None and not (one.clusters or weighted):
         return found
     of_t = _ends_of_t(one, ratio, confidence)
     if found is None or of_t is None:
@@ -351,7 +364,7 @@ def freedom_of_ratio(one: Measurement, ratio: float) -> float:
     return 1 / total if total else 1e9
 
 
-def _from_nothing(gain: float, ends: Ends | None, *, down: bool) -> Interval | None:
+def _from_nothing(gain: float, ends: Ends | None, *, down: bool, negative: bool) -> Interval | None:
     """Return a change for the worse as a share of a baseline of 0, or of less.
 
     From 0 nothing is lost, and a rise is infinite; `down` is whether a rise is for the worse. That
@@ -363,7 +376,7 @@ def _from_nothing(gain: float, ends: Ends | None, *, down: bool) -> Interval | N
     if ends is None:
         return Interval(number)
     low, high = _turned(ends, -1 if down else 1)
-    worst = math.inf if down else 1.0
+    worst = math.inf if down or negative else 1.0
     return Interval(number, worst if high < 0 else -math.inf, 0.0 if low >= 0 else worst)
 
 
@@ -422,10 +435,15 @@ class RuleTest(NamedTuple):
         if not self.error:
             drop = self.margin + half
             return drop if drop <= self.room else math.inf
-        square = (half / self.error + z) ** 2
+        # The part of the bound beyond that of t is of what was not seen: it grows with no drop.
+        level = half / self.error
+        if confidence is not None:
+            level = min(level, quantile(confidence, self.freedom))
+        least = self.margin + half - level * self.error
+        square = (level + z) ** 2
         linear = square * self.more
-        constant = square * (self.error**2 + self.more * max(0.0, self.margin))
-        drop = self.margin + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
+        constant = square * (self.error**2 + self.more * max(0.0, least))
+        drop = least + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
         return drop if drop <= self.room else math.inf
 
 

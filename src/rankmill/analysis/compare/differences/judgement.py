@@ -428,8 +428,24 @@ def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> J
         for place, one in _corrected(asked, settings.correction).items():
             every[place] = replace(every[place], **{margin: one})
     for place in places:
-        every[place] = replace(every[place], verdict=_verdict(every[place], settings))
+        verdict = _verdict(every[place], settings)
+        every[place] = _beside(replace(every[place], verdict=verdict), first)
     return every
+
+
+def _beside(one: Difference, first: str) -> Difference:
+    """Return a difference of which no interval is on both sides of 0 where one side is shown.
+
+    Holm shows more than intervals that hold together without it, which then end at 0: they hold
+    together all the same (Guilbaud, Biometrical Journal 2008).
+    """
+    if first != "t" or one.verdict not in (BETTER, WORSE, HIGHER, LOWER) or not one.value:
+        return one
+    ends = ("low", "relative_low") if one.value > 0 else ("high", "relative_high")
+    farther = max if one.value > 0 else min
+    known = {end: getattr(one, end) for end in ends}
+    cut = {end: farther(number, 0.0) for end, number in known.items() if number is not None}
+    return replace(one, **cut)
 
 
 def _standing_for(one: Difference, test: str, first: str) -> str | None:
