@@ -268,10 +268,7 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
         if package.__version__ != driver:  # which `on_spark` explains
             raise ImportError(f"rankmill {package.__version__} instead of {driver}")
         spare_the_next_tasks()
-        for spec in own:
-            there = REGISTRY.get(spec.name)
-            if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
-                register(spec)
+        register_here(own)
         try:
             yield from task(joined(batches), *known)
         except RankmillError as error:
@@ -284,6 +281,17 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
         pa.default_memory_pool().release_unused()
 
     return run
+
+
+def register_here(own: Iterable[MetricSpec]) -> None:
+    """Register metrics in the process of a task, which has those of tasks before.
+
+    What is pickled with a task would ask the registry of the driver, which has all of them.
+    """
+    for spec in own:
+        there = REGISTRY.get(spec.name)
+        if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
+            register(spec)
 
 
 def _by_value(spec: MetricSpec) -> MetricSpec:
