@@ -132,3 +132,15 @@ def test_a_gain_that_is_not_named(
     monkeypatch.chdir(tmp_path)
     _, out, err = run("evaluate", "rankmill.toml", "--format", "json")
     assert '"dcg@1": 2.0' in out, err
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("gains", [(0, 2), (1, 0), (0, 0), (-1, 1), (1, 2)])
+@pytest.mark.parametrize("metric", ["map", "bpref", "map,num_rel:sum"])
+def test_a_label_judged_twice_is_an_error_whatever_the_metric(
+    gains: tuple[int, int], metric: str
+) -> None:
+    twice = pa.table({"query": ["q"] * 3, "item": ["a", "b", "a"], "gain": [gains[0], 1, gains[1]]})
+    run = pa.table({"query": ["q"], "item": ["a"], "score": [1.0]})
+    with pytest.raises(InputError, match="has label 'a' a second time"):
+        rankmill.evaluate(twice, run, metric, semantics="trec_eval")

@@ -168,6 +168,8 @@ def clean_labels(
     nonpositive = len(labels.gains) - count_true(labels.gains > 0)
     judged = judged and gains is not None
     if nonpositive and not judged:
+        if repeats == "error":
+            _distinct(labels, repeats, queries)  # one that is judged 0 may stand there again, too
         labels = _positive(labels)
     labels, repeated = _distinct(labels, repeats, queries)
     if judged:

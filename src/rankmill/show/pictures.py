@@ -83,7 +83,8 @@ class Picture(NamedTuple):
         """Return the picture as SVG, with colours for light and for dark."""
         light, dark = ({role: both[i] for role, both in COLOURS.items()} for i in (0, 1))
         # Rules are for this picture alone, as a notebook puts many into one page.
-        style = ".rankmill { max-width: 100%; height: auto }\n"
+        # No height: auto, of which CairoSVG makes an empty picture.
+        style = ".rankmill { max-width: 100% }\n"
         style += rules(".rankmill", light)
         style += f"\n@media (prefers-color-scheme: dark) {{\n{rules('.rankmill', dark)}\n}}"
         ground = tag("rect", width="100%", height="100%", cls="card")

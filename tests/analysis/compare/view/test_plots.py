@@ -392,6 +392,7 @@ def test_other_pictures_are_converted_from_svg(files, run_cli, sliced, path):
 def test_a_notebook_shows_the_picture(sliced):
     picture = sliced.plot()
     assert picture._repr_svg_() == picture.svg()
+    assert "height: auto" not in picture.svg()  # of which CairoSVG makes an empty picture
     root = ElementTree.fromstring(picture.svg())
     (style,) = root.iter("{http://www.w3.org/2000/svg}style")
     rules = [one for one in style.text.splitlines() if one.endswith("}") and one != "}"]
