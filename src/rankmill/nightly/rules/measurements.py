@@ -456,7 +456,8 @@ def detected(rule: Rule, one: Measurement, confidence: float | None) -> float | 
     test = test_of(rule, one)
     if test is not None and rule.since is not None:
         return test.margin + BY_THE_TENTH * test.error
-    return None if test is None else test.smallest(confidence)
+    # A limit of the value that is broken already needs no drop.
+    return None if test is None else max(0.0, test.smallest(confidence))
 
 
 def test_of(rule: Rule, one: Measurement) -> RuleTest | None:
