@@ -435,7 +435,7 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_438,
+    "adapters": 1_442,
     "analysis": 3_804,
     "cli": 2_095,
     "columns": 1_114,

@@ -574,7 +574,7 @@ def test_a_preset_scores_as_its_competition_does(tmp_path, run):
         one.to_csv(tmp_path / name, index=False)
     files = tmp_path / "truth.csv", tmp_path / "mine.csv"
     code, shown, _ = run("check", *files, "--preset", "kaggle_hm")
-    assert (code, shown) == (0, "0 problems in 3 rows\nmap@12 = 0.5\n")
+    assert (code, shown.splitlines()[::2]) == (0, ["0 problems in 3 rows", "map@12 = 0.5"])
     code, _, error = run("check", *files)
     assert (code, "missing -m METRIC" in error, "check" in error) == (2, True, True)
     assert run("check", *files, "--preset", "ml_metrics")[0] == 2  # of any cutoff
@@ -665,7 +665,14 @@ def test_a_preset_knows_the_columns_that_transactions_do_not_name() -> None:
         *("column renamed", ("predictions",)), ("prediction",)
     )  # fmt: skip
     right = lists.rename(columns={"predictions": "prediction"})
-    assert check(bought, right, semantics="kaggle_hm", item="article_id").score is not None
+    found = check(bought, right, semantics="kaggle_hm", item="article_id")
+    assert found.score is not None
+    assert "check against the sample submission, too" in found.note
+    # A sample has all ids, of which others are unknown.
+    sample = right.assign(prediction=" ".join(f"{n:02}" for n in range(12)))
+    more = pd.concat([right, right.assign(customer_id=["u", "x"])[1:]])
+    problems = check(sample, more, semantics="kaggle_hm").problems
+    assert [one.found for one in problems if one.problem == "id unknown"] == [("x",)]
     # Where no preset says so, the last column has the lists.
     assert not check(bought, lists, metric="map@2", item="article_id").problems
 

@@ -770,7 +770,7 @@ def test_pairs_have_the_counts_of_the_last_night(tmp_path):
         words = {by_rule[one].word for one in told}
         assert words == ({"held"} if number < 2 else {"bad volume"})
         if number:
-            assert "the last night" in by_rule[told[0]].reason
+            assert "the last night that held" in by_rule[told[0]].reason
     # What no rule is about is looked at, too.
     few = LABELS.slice(0, QUERIES // 3)
     found = flat(gate, few, dump(2), rules[:1], time=BEGIN + timedelta(days=3), **asked)
@@ -779,6 +779,18 @@ def test_pairs_have_the_counts_of_the_last_night(tmp_path):
     one = pc.equal(LABELS["country"], LABELS["country"][0].as_py())
     found = flat(gate, LABELS.filter(one), dump(2), rules, time=BEGIN + timedelta(days=4), **asked)
     assert any(each.word == "bad volume" and "country = " in each.slice for each in found.outcomes)
+
+
+def test_slices_of_pairs_are_those_without_a_history(tmp_path):
+    rule = "hit@1[country=*] drop <= 10%"
+    for number in range(1, 4):
+        when = BEGIN + timedelta(days=number)
+        pair = {"baseline": dump(number + 1), "by": "country", "time": when}
+        found = flat(gate, LABELS, dump(number), rule, history=tmp_path, **pair)
+        assert found.outcomes == flat(gate, LABELS, dump(number), rule, **pair).outcomes
+        # A night that held, so that the next could be compared with it.
+        held = gate(LABELS, dump(number + 5), "hit@1 > 0", by="country", time=when)
+        History(tmp_path).record(held, time=when)
 
 
 def test_labels_are_not_compared_with_themselves():

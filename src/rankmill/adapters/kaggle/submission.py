@@ -50,6 +50,10 @@ except ImportError:
 LISTS: dict[str, Any] = {"repeated_labels": "count", "no_relevant": "zero"}
 # The columns of a solution that Kaggle takes away before a metric sees it.
 USAGE = "Usage"
+OTHERS = (
+    "rows of ids that the solution does not have are not checked, as they do not count here; check "
+    "against the sample submission, too"
+)
 SAMPLE = (
     "no score: each row of the solution has the same items, as in a sample, which has no answers"
 )
@@ -187,12 +191,15 @@ def check(
     told = row_id_column_name, asked, item, confidence, semantics
     found, labels, predictions = _read(solution, submission, *told)
     doubt = "" if labels is None else _doubt(found, labels["items"])
+    if doubt == SAMPLE:  # which has all ids, also of those that do not count
+        found = _read(solution, submission, *told[:-1], None)[0]
     if doubt and not (doubt == SAMPLE and (predictions is None or semantics is None)):
         return replace(found, note=doubt)
     if predictions is None or semantics is None:
         return found
     value = _value(labels, predictions, asked, semantics)
-    return replace(found, metric=asked.text, score=value)
+    note = OTHERS if _skips_unknown(semantics) else ""
+    return replace(found, metric=asked.text, score=value, note=note)
 
 
 def _doubt(found: SubmissionCheck, lists: Any) -> str:

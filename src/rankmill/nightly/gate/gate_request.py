@@ -201,8 +201,8 @@ def _with_last_night(
         if lonely is not None:
             raise UsageError(
                 f"rule {lonely.text!r} compares the labels with themselves, as the baseline is "
-                "predictions for the same labels: give a history, with whose last night labels are "
-                f"compared, or write a limit, such as {lonely.subject} >= 1000"
+                "predictions for the same labels: give a history, with whose last night that held "
+                f"labels are compared, or write a limit, such as {lonely.subject} >= 1000"
             )
         return pair
     drops = [one for one in rules if one.measure == "drop" and one.since is None]
@@ -210,10 +210,7 @@ def _with_last_night(
         night = from_history("last or none", history, drops, job, time, by)
     except InputError:  # it serves no drop, which the predictions are for
         night = None
-    if night is None:
-        return pair
-    slices, before = night.slices, night.night_before
-    return replace(pair, night=night.result, slices=slices, night_before=before)
+    return replace(pair, night=night)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:

@@ -124,7 +124,8 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     if rule.kind == "count":
         earlier = evidence.asked.earlier
         night = None if earlier is None else earlier.night
-        return [of_count(rule, evidence.result, evidence.before, night)]
+        counts = None if night is None else night.result
+        return [of_count(rule, evidence.result, evidence.before, counts)]
     found = cases_of(rule, evidence)
     if not found:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
@@ -159,6 +160,8 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Sides]:
                 for value, sides in of_way
             )
     earlier = evidence.asked.earlier
+    # Both sides of a pair have the slices of the same labels: a night tells which are gone.
+    earlier = earlier if earlier is None or earlier.night is None else earlier.night
     if rule.paired and earlier is not None and earlier.slices:
         there = {named(by, value) for by, value, _ in found}
         lost = [*slices_lost(earlier.slices, rule, metric, there)]

@@ -66,8 +66,8 @@ class Baseline:
     # Metric -> its slices in the run that is the baseline.
     its_slices: Callable[[str], Mapping[tuple[str, str], RecordedMetric]] = lambda metric: {}
     since: Run | None = None  # the run of a history that the user named, the first of several
-    # The counts of the last night of a history, where predictions of the same labels are paired.
-    night: Result | None = None
+    # The last night of a history that held, where predictions of the same labels are paired.
+    night: "Baseline | None" = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""

@@ -18,6 +18,7 @@ from rankmill.sources.files.files import find_files
 VOLUMES_LOOKED_AT = "queries", "labels"
 
 
+BASE = "the baseline"
 # What two systems have in common, so that they are compared with an earlier night.
 OF_LABELS = "labels", "label_rows", "queries_labelled"
 
@@ -29,9 +30,9 @@ def of_count(
 
     `night` is what an earlier night had, where `before` is of the same labels.
     """
-    of = "the baseline"
+    of = BASE
     if night is not None and rule.subject in ("queries", *OF_LABELS):
-        before, of = night, "the last night"
+        before, of = night, "the last night that held"
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
@@ -47,7 +48,7 @@ def of_count(
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
         far = f"{percent(measured)} {'fewer' if change < 0 else 'more'} than"
-        reason = f"{rule.subject} is {value:,}, {far} {of} of {base:,}"
+        reason = f"{rule.subject} is {value:,}, {far} {of}{',' * (of != BASE)} of {base:,}"
         if not change:
             reason = f"{rule.subject} is {value:,}, as in {of}"
     elif rule.relative:
