@@ -98,3 +98,13 @@ def test_an_option_of_commands_is_told_to_be_a_field(option: str, told: str) -> 
     for function in (rankmill.evaluate, rankmill.evaluate_runs, rankmill.compare, rankmill.gate):
         with pytest.raises(TypeError, match=told):
             function(TABLE, TABLE, "map", **{option: "x"})
+
+
+@pytest.mark.small
+def test_the_lists_of_one_system_are_no_systems() -> None:
+    one = {f"q{n}": ["a", "b"] for n in range(3)}
+    for function in (rankmill.evaluate_runs, rankmill.compare):
+        with pytest.raises(rankmill.UsageError, match="runs has 'q0' with the items of one list"):
+            function(one, one, "map")
+    with pytest.raises(rankmill.InputError, match=r"no such file or folder: a\.parquet"):
+        rankmill.compare(one, {"old": ["a.parquet"], "new": ["b.parquet"]}, "map")

@@ -1,6 +1,7 @@
 """The job: what to compute and how, the same for all steps of an evaluation."""
 
 import numbers
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,7 @@ from rankmill.records import record
 from rankmill.semantics.choices import WHOLE, Choices, Scope
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.files.formats import is_path
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.meaning.shapes import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
@@ -308,9 +310,12 @@ def runs_of(runs: Any) -> dict[str, Predictions]:
 def check_run_of_each(runs: Mapping[Any, Any]) -> None:
     """Raise UsageError if these are the lists of one system, by query, and not those of several."""
     name, run = next(iter(runs.items()), ("", None))
-    run = run.values() if isinstance(run, Mapping) else run if isinstance(run, list | tuple) else ()
-    first = next(iter(run), None)
-    if isinstance(first, numbers.Number):
+    values: Any = run if isinstance(run, list | tuple) else ()
+    values = run.values() if isinstance(run, Mapping) else values
+    first = next(iter(values), None)
+    # A list may be of files, also without a suffix, if they are there.
+    of_items = isinstance(run, list) and isinstance(first, str) and not is_path(first)
+    if isinstance(first, numbers.Number) or (of_items and not os.path.exists(str(first))):
         raise UsageError(
             f"runs has {name!r} with the items of one list, as one system has them by query; "
             'expected a mapping of names to such systems, as in {"old": ..., "new": ...}'

@@ -388,7 +388,7 @@ def test_left_out_queries_are_named_by_system(text):
         ({"moved": 1.5}, "moved is 1.5; expected an integer, such as 5, or -5 for losses"),
         ({"seed": -1}, "seed is -1"),
         ({"baseline": "c"}, "there is no system 'c'; expected one of a, b"),
-        ({"runs": {"a": "x"}}, "runs is 1 of them; expected a mapping of two systems"),
+        ({"runs": {"a": "x"}}, "runs has 1; expected a mapping of two systems"),
         ({"runs": ["a", "b"]}, "runs is a list; expected a mapping"),
     ],
 )

@@ -161,7 +161,11 @@ def of_runs(**options: Any) -> Results:
             {"metrics": "mrr"},
             "no 'mrr', but map",
         ),
-        (lambda: rankmill.evaluate_runs(LABELS, {"a": RUNS["old"]}, "map"), {}, "1 of them"),
+        (
+            lambda: rankmill.evaluate_runs(LABELS, {"a": RUNS["old"]}, "map"),
+            {},
+            "runs has 1; expected",
+        ),
         (
             lambda: mixed(rankmill.evaluate(LABELS, RUNS["old"], "map", semantics="trec_eval")),
             {},

@@ -879,3 +879,15 @@ for more in ([], ["--report", {str(files["labels"].parent / "p.html")!r}]):
     print("LOADED", "jinja2" in sys.modules)
 """
     assert re.findall("LOADED (.*)", run_python(code)) == ["False", "True"]
+
+
+def test_the_page_of_a_result_has_its_slices() -> None:
+    labels = {f"q{n}": ["a"] for n in range(40)}
+    run = {query: ["a" if n % 4 else "b"] for n, query in enumerate(labels)}
+    country = pa.table(
+        {"query": [*labels], "country": ["de" if n % 2 else "fr" for n in range(40)]}
+    )
+    shown = page(rankmill.evaluate(labels, run, "map@2", by=country))
+    assert "country" in shown
+    assert "fr" in shown
+    assert "country" not in page(rankmill.evaluate(labels, run, "map@2"))

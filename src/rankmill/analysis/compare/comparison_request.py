@@ -64,9 +64,9 @@ class Tests:
 def check_systems(runs: Any) -> None:
     """Raise UsageError if these are not two systems or more."""
     if not isinstance(runs, Mapping) or len(runs) < 2:
-        found = f"{len(runs)} of them" if isinstance(runs, Mapping) else f"a {type(runs).__name__}"
+        found = f"has {len(runs)}" if isinstance(runs, Mapping) else f"is a {type(runs).__name__}"
         raise UsageError(
-            f"runs is {found}; expected a mapping of two systems or more to their predictions, "
+            f"runs {found}; expected a mapping of two systems or more to their predictions, "
             'such as {"old": ..., "new": ...}'
         )
     check_run_of_each(runs)

@@ -148,11 +148,25 @@ def subject_of(
         values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
     values |= {} if details is None else details.values
     columns = {metric: {system: metric} for metric in result.metrics}
-    details = details or Details({}, histograms=_histograms(result.per_query, columns))
+    if details is None:
+        drawn = _histograms(result.per_query, columns)
+        details = Details({}, histograms=drawn, slices=_slices_of(result, system))
     of_system = {system: result}
     return _each_metric_once(
         Subject([system], None, values, None, verdict, of_system, details, *rest)
     )
+
+
+def _slices_of(result: Result, system: str) -> list[Slice]:
+    """Return the slices that a result has, with the values of a system in them."""
+    found: dict[tuple[str, str | None], Slice] = {}
+    for row in [] if result.by is None else result.by.to_pylist():
+        by, value, metric, queries = (row[one] for one in ("by", "slice", "metric", "queries"))
+        empty = Slice((by,), (value,), queries, {}, {}, None)
+        one = found.setdefault((by, value), empty)
+        estimate = interval_of(metric, row["value"], row["standard_error"], queries)
+        one.values[metric] = {system: estimate}
+    return [*found.values()]
 
 
 def _each_metric_once(subject: Subject) -> Subject:
