@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import rankmill
 from browser import browser
+from rankmill import gate
 from rankmill.cli.run_outputs import trends_of
-from rankmill.nightly.gate.gate import gate_in_detail
 from rankmill.nightly.history import History
 from rankmill.nightly.report import lists_of, page
 
@@ -87,7 +87,7 @@ def main() -> None:
             tonight = night(made, number, *((0.03, 0.12) if last else ()))
             pq.write_table(tonight, runs["candidate"])
             inputs = "labels.parquet", runs["candidate"], RULES
-            found = gate_in_detail(*inputs, runs["baseline"], **asked, details=last)
+            found = gate(*inputs, baseline=runs["baseline"], **asked, details=last)
             if last:
                 lists = lists_of(found.details, {"labels": "labels.parquet", "runs": runs})
                 target.write_text(
