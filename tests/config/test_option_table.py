@@ -76,6 +76,7 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
     monkeypatch.delenv("COLUMNS", raising=False)  # the width of whoever runs the tests
     code, shown, error = run(*command.split(), "--help")
     assert (code, error) == (0, "")
+    assert run(*command.split(), "-h")[:2] == (0, shown)
     lines = shown.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100

@@ -244,8 +244,9 @@ class FileCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the file, if there is one, before click looks for what is missing."""
-        # Without complaints, which follow.
-        lenient = click.Context(self, resilient_parsing=True, ignore_unknown_options=True)
+        # Without complaints, which follow. Click keeps the option for help of the first context.
+        shared: Any = {"help_option_names": ctx.help_option_names}
+        lenient = click.Context(self, resilient_parsing=True, ignore_unknown_options=True, **shared)
         given, _, _ = self.make_parser(lenient).parse_args(list(args))
         labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
         shows_help = self.get_help_option(ctx)

@@ -111,7 +111,7 @@ class _Named(_SparkCommand):
         **extra: Any,
     ) -> click.Context:
         name, *others = args or [""]
-        if name.startswith("--help"):
+        if name == "-h" or name.startswith("--help"):
             name, others = "evaluate", args
         if name == "evaluate":
             return super().make_context(f"{info_name} {name}", others, parent, **extra)
