@@ -268,8 +268,8 @@ def _rules(
     rule = f"{metrics[0]} drop <= {percent}% confidence 0.95"
     drop = f'"{rule}",{needs}'
     if value and error is not None:
-        least = percent / 100 + _reach(error, paired=paired) / value
-        found = least if pair is None or not today else pair(rule)
+        least = percent / 100 + _reach(error, paired=False) / value
+        found = least if pair is None else pair(rule)
         told_drop = "finds no drop in these data"
         if found is not None:
             told_drop = f"finds drops from about {100 * found:.2g}% on"

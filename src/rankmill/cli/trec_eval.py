@@ -29,9 +29,9 @@ _LONG = {
 
 # Where errors go on to name options that trec_eval does not have.
 _OPTIONS_NAMED = (
-    r"; if not, name|, but repeated_|: name another format|: if it is a run of MS|: name "
+    r"; if not, name|, but repeated_|: name another format|: if it is a run of MS"
+    r"|: name it, such as"
 )
-_OPTIONS_NAMED += "it, such as"
 _EXAMPLES = """
 rankmill trec_eval qrels.txt run.txt
 rankmill trec_eval --as 10 qrels.txt run.txt

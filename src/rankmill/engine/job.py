@@ -1,11 +1,11 @@
 """The job: what to compute and how, the same for all steps of an evaluation."""
 
 import numbers
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from os.path import exists
 from typing import Any
 
 from rankmill.errors import UsageError, positive, spoken
@@ -146,7 +146,7 @@ class Job:
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
-        more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
+        more: Any = {"catalogue": self.catalogue, "file": self.file}
         return {
             need: AggregateSettings(some[0], self.semantics, self.share, users=some, **more)
             for need, some in _users_of_needs(self.every).items()
@@ -310,12 +310,12 @@ def runs_of(runs: Any) -> dict[str, Predictions]:
 def check_run_of_each(runs: Mapping[Any, Any]) -> None:
     """Raise UsageError if these are the lists of one system, by query, and not those of several."""
     name, run = next(iter(runs.items()), ("", None))
-    values: Any = run if isinstance(run, list | tuple) else ()
-    values = run.values() if isinstance(run, Mapping) else values
-    first = next(iter(values), None)
+    listed = isinstance(run, list | tuple)
+    values: Any = run if listed else run.values() if isinstance(run, Mapping) else ()
+    first: Any = next(iter(values), None)
     # A list may be of files, also without a suffix, if they are there.
-    of_items = isinstance(run, list) and isinstance(first, str) and not is_path(first)
-    if isinstance(first, numbers.Number) or (of_items and not os.path.exists(str(first))):
+    text = listed and isinstance(first, str)
+    if isinstance(first, numbers.Number) or (text and not is_path(first) and not exists(first)):
         raise UsageError(
             f"runs has {name!r} with the items of one list, as one system has them by query; "
             'expected a mapping of names to such systems, as in {"old": ..., "new": ...}'

@@ -46,7 +46,6 @@ class AggregateSettings(NamedTuple):
     checksum: bool = False
     # The items that can be shown, and what queries had in training, if they were given and read.
     catalogue: KnownItems | None = None
-    beside: bool = False  # whether they were given
     # The metrics that need it, if it is a need, of which `metric` is the first.
     users: tuple[Metric, ...] = ()
     # Where that goes which needs more than `memory`; None if all stays in memory.

@@ -31,10 +31,7 @@ from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline, with_table
 from rankmill.records import record
 from rankmill.results.result import Result
-from rankmill.sources.nouns import (
-    Labels,
-    Predictions,
-)
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.layout import TRAIN, Form, to_arrow
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked

@@ -191,7 +191,7 @@ def check(
     told = row_id_column_name, asked, item, confidence, semantics
     found, labels, predictions = _read(solution, submission, *told)
     doubt = "" if labels is None else _doubt(found, labels["items"])
-    if doubt == SAMPLE:  # which has all ids, also of those that do not count
+    if doubt == SAMPLE and _skips_unknown(semantics):  # a sample has all ids
         found = _read(solution, submission, *told[:-1], None)[0]
     if doubt and not (doubt == SAMPLE and (predictions is None or semantics is None)):
         return replace(found, note=doubt)

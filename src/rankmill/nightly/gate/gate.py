@@ -305,8 +305,7 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     for rule in asked.rules:
         judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)
         outcomes += [_despite(lack, one) if rule.measure == "drop" else one for one in judged]
-    night = None if earlier is None or earlier.night is None else earlier.night.result
-    outcomes += volumes_lost(asked.rules, evidence.result, night or evidence.before)
+    outcomes += volumes_lost(asked.rules, evidence.result, evidence.before, evidence.night)
     notes += filter(None, [undecided_note(outcomes), not_judged(outcomes)])
     notes += [] if lack is None else [lack.note]
     if state.whole.clusters is not None:

@@ -29,7 +29,7 @@ from rankmill.nightly.rules.baseline import (
     open_baseline,
     slices_before,
 )
-from rankmill.nightly.rules.counts import OF_LABELS
+from rankmill.nightly.rules.counts import OF_LABELS, ROWS
 from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules, why_no_interval
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.folder import ChosenRun, is_pinned, open_folder
@@ -157,8 +157,7 @@ def asked_of(
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
         try:
-            compared = [one for one in dropping if one.needs_baseline]
-            earlier = from_history(baseline, history, compared, job, time, by)
+            earlier = from_history(baseline, history, asked, job, time, by)
         except InputError:  # the first night has none, which rules about itself need not know
             if any(one.needs_baseline for one in asked):
                 raise
@@ -205,9 +204,8 @@ def _with_last_night(
                 f"labels are compared, or write a limit, such as {lonely.subject} >= 1000"
             )
         return pair
-    drops = [one for one in rules if one.measure == "drop" and one.since is None]
     try:
-        night = from_history("last or none", history, drops, job, time, by)
+        night = from_history("last or none", history, rules, job, time, by)
     except InputError:  # it serves no drop, which the predictions are for
         night = None
     return replace(pair, night=night)
@@ -332,15 +330,15 @@ def _cuts(by: Cuts, rules: Sequence[Rule]) -> Cuts:
 def from_history(
     how: str,
     history: str | os.PathLike[str] | None,
-    drops: Sequence[Rule],
+    rules: Sequence[Rule],
     job: Job,
     time: datetime | None,
     by: Cuts,
 ) -> Baseline | None:
-    """Return the run of a history that is the baseline; for each metric it may be another one.
+    """Return the run of a history that is the baseline; for each metric of a drop another, maybe.
 
-    `drops` are the rules for a drop of a metric. `time` is that of the run that is compared, None
-    for now. Messages repeat `by`. On the first night there is none, if `how` allows for that.
+    `time` is that of the run that is compared, None for now. Messages repeat `by`. On the first
+    night there is none, if `how` allows for that.
     """
     if history is None:
         told = (
@@ -350,7 +348,8 @@ def from_history(
         raise UsageError(GONE.get(str(how), told))
     choice = read_choice(how)
     name, runs = os.fspath(history), history_of(history)
-    rules = rules_of_job(job)
+    counted = rules_of_job(job)
+    drops = [one for one in rules if one.measure == "drop" and one.needs_baseline]
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics and choice.optional:
@@ -375,7 +374,7 @@ def from_history(
         def fits(run: Run) -> bool:
             return all(has_slices(folder, run, rule, metric) for rule in mine)
 
-        return runs.baseline(how, metric, rules=rules, now=now, fits=fits if mine else None)
+        return runs.baseline(how, metric, rules=counted, now=now, fits=fits if mine else None)
 
     found = {metric: chosen_of(metric) for metric in names}
     first = next(iter(found.values())).run
@@ -385,15 +384,16 @@ def from_history(
     chosen = {metric: one.run for metric, one in found.items()}
     slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
+    # Only a rule about rows reads them.
+    of_rows = any(one.subject in ROWS for one in rules)
+    rows = folder.rows_of(first) if of_rows else {}
     # Where every night has the tag, it pins none of them: all count since the first one.
     pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
     since = min(pinned, key=lambda one: one.time, default=None)
     return Baseline(
         "history",
         source,
-        result=Result(
-            {}, {}, {}, 0, dict(first.audits.get(None, {})), inputs=folder.rows_of(first)
-        ),
+        result=Result({}, {}, {}, 0, dict(first.audits.get(None, {})), inputs=rows),
         recorded={metric: one for metric, one in measured.items() if one is not None},
         notes=notes,
         slices=slices,

@@ -97,6 +97,12 @@ class Evidence:
             return self.results[BASELINE]
         return None if earlier is None else earlier.result
 
+    @property
+    def night(self) -> Result | None:
+        """The last night that held, for counts of labels that a paired baseline has too."""
+        earlier = self.asked.earlier
+        return None if earlier is None or earlier.night is None else earlier.night.result
+
     def recorded(self, metric: str) -> Recorded:
         """Return a metric of the baseline over all its queries, without a value if not known."""
         earlier, one = self.asked.earlier, self.before
@@ -122,10 +128,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
-        earlier = evidence.asked.earlier
-        night = None if earlier is None else earlier.night
-        counts = None if night is None else night.result
-        return [of_count(rule, evidence.result, evidence.before, counts)]
+        return [of_count(rule, evidence.result, evidence.before, evidence.night)]
     found = cases_of(rule, evidence)
     if not found:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]

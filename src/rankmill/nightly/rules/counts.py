@@ -21,6 +21,8 @@ VOLUMES_LOOKED_AT = "queries", "labels"
 BASE = "the baseline"
 # What two systems have in common, so that they are compared with an earlier night.
 OF_LABELS = "labels", "label_rows", "queries_labelled"
+# What was read, whatever counts.
+ROWS = "label_rows", "prediction_rows"
 
 
 def of_count(
@@ -63,17 +65,20 @@ def of_count(
     return RuleOutcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
 
 
-def volumes_lost(rules: Sequence[Rule], mine: Result, before: Result | None) -> list[RuleOutcome]:
+def volumes_lost(
+    rules: Sequence[Rule], mine: Result, before: Result | None, night: Result | None = None
+) -> list[RuleOutcome]:
     """Return the volumes that shrank to half of the baseline's or less, if no rule is about them.
 
     Labels that have not arrived, and queries without predictions, change what a metric means.
     """
+    before = night or before
     asked, found = {one.subject for one in rules}, []
     for subject in VOLUMES_LOOKED_AT:
         value, base = (None if one is None else _known(subject, one) for one in (mine, before))
         if subject in asked or value is None or not base or value > base / 2:
             continue
-        one = of_count(parse_rule(f"{subject} change < 50%"), mine, before)
+        one = of_count(parse_rule(f"{subject} change < 50%"), mine, before, night)
         allow = f"half or more is missing, which only a rule such as {subject} change <= 90% allows"
         found.append(replace(one, reason=f"{one.reason}; {allow}"))
     return found
@@ -111,7 +116,7 @@ def _check_counted(rule: Rule, one: Result, todo: str) -> None:
 def count_of(subject: str, one: Result) -> int:
     """Return a count of a result."""
     found: Any
-    if subject in ("label_rows", "prediction_rows"):
+    if subject in ROWS:
         side = "labels" if subject == "label_rows" else "predictions"
         found = one.inputs.get(side, {}).get("rows")
     else:

@@ -336,13 +336,13 @@ class Folder(NamedTuple):
 
     def _slices_in_file(self, run: Run) -> Mapping[SliceKey, RecordedMetric]:
         name = f"{run.id}.parquet"
-        try:
-            with outside(self._shown(name), _MOVE):
+        with outside(self._shown(name), _MOVE):
+            try:
                 found = [one.slices for one in self._rows(name) if one.id == run.id]
-        except FileNotFoundError:
-            raise InputError(
-                f"{self._shown(name)} no longer exists; expected the slices of this run"
-            ) from None
+            except FileNotFoundError:
+                raise InputError(
+                    f"{self._shown(name)} no longer exists; expected the slices of this run"
+                ) from None
         return found[0] or {} if found else {}
 
     def outcomes_of(self, run: Run) -> str | None:
@@ -360,7 +360,8 @@ class Folder(NamedTuple):
         """Return columns of the first row of a run; nothing of one that has no file of its own."""
         import pyarrow.parquet as pq
 
-        name, place = f"{run.id}.parquet", self._place(f"{run.id}.parquet")
+        name = f"{run.id}.parquet"
+        place = self._place(name)
         with outside(self._shown(name), _MOVE):
             try:
                 found = pq.read_table(place, columns=columns, filesystem=self.filesystem)

@@ -233,8 +233,9 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
     Or all lists of labels have one length, as in a submission, and most predictions are fewer.
     """
     # Counts are known from footers: the lists of files that are not swapped need no look.
-    known = _mean_length(predictions) >= _mean_length(labels) > 1
-    if _wide(predictions) and not known and (length := _full_lists(labels)):
+    wide = _wide(labels) and _wide(predictions)
+    known = wide and _mean_length(predictions) >= _mean_length(labels) > 1
+    if wide and not known and (length := _full_lists(labels)):
         lengths = _first_lengths(predictions)
         if len({*lengths.tolist()}) > 1 and np.median(lengths) < length:
             labels.source.findings.say(

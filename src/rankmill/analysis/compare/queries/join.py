@@ -283,7 +283,7 @@ def join_runs(
     runs: Mapping[str, Predictions],
     baseline: str,
     cuts: Cuts,
-    reading: Local,
+    local: Local,
     catalogue: Catalogue | None = None,
     *,
     details: bool = False,
@@ -305,10 +305,10 @@ def join_runs(
     )
     job = with_groups(job, cuts)
     ordered = runs if alike is None else {baseline: runs[baseline], **runs}
-    systems = score_systems(job, labels, ordered, *reading, catalogue, cuts.facts)
+    systems = score_systems(job, labels, ordered, *local, catalogue, cuts.facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
-    with closing(systems), reading.workers() as workers:
+    with closing(systems), local.workers() as workers:
         gathered = LabelFacts(baseline, cuts, job.memory, workers, WAYS if details else ())
         for one in systems:
             results[one.name] = one.result

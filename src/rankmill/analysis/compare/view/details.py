@@ -99,8 +99,8 @@ def evaluate_in_detail(
     job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory)
     if len(systems) > 1:
         check_several(job)
-    cuts, reading = job.cuts or Cuts(), Local(threads, progress)
-    joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
+    cuts, local = job.cuts or Cuts(), Local(threads, progress)
+    joined = join_runs(job, given, systems, baseline, cuts, local, catalogue, details=True)
     with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.traits.segments)
 
