@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+import oracle_lists
 from lines import expect_lines
 from strategies import examples
 
@@ -118,6 +119,7 @@ def test_long_rows_are_ordered() -> None:
     }
 
 
+@pytest.mark.small
 def test_every_registered_metric_has_an_oracle() -> None:
     from rankmill.metrics import registry as metrics
 
@@ -127,6 +129,19 @@ def test_every_registered_metric_has_an_oracle() -> None:
     expect_lines("tests/support/oracle_lists.py", line, metrics.REGISTRY, {*oracle.ORACLES})
 
 
+@pytest.mark.small
+def test_metrics_without_an_expected_value_are_told() -> None:
+    from rankmill.metrics import registry as metrics
+
+    line = """NOT_EXPECTED: "{name}",
+    or, if its quantity is linear in the hits or has a twin in src/rankmill/kernels/expectation.py,
+    add the name of the quantity to EXPECTED of src/rankmill/metrics/base.py"""
+    found = {name for name, spec in metrics.REGISTRY.items() if spec.expected is None}
+    there = oracle_lists.NOT_EXPECTED
+    expect_lines("tests/support/oracle_lists.py", line, found & {*oracle_lists.VALUES}, there)
+
+
+@pytest.mark.small
 def test_every_alias_is_an_alias_of_the_registry() -> None:
     from rankmill.metrics import registry as metrics
 

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -273,6 +274,15 @@ def test_slices_of_runs_that_others_joined(tmp_path):
         path.unlink()
     assert [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs] == expected
     assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).exit_code == 0
+
+
+def test_the_slices_of_a_run_that_was_removed_meanwhile(tmp_path):
+    one_night(tmp_path, 0, dump(0), "hit@1 >= 0.1", by="country")
+    folder = open_folder(tmp_path)
+    (run,) = folder.read(folder.files())
+    Path(tmp_path, f"{run.id}.parquet").unlink()
+    with pytest.raises(InputError, match="no longer exists; expected the slices of this run"):
+        folder.slices_of(replace(run, slices=None))
 
 
 # ------------------------------------------------------------------ slices that come and go
@@ -775,6 +785,7 @@ def test_pairs_have_the_counts_of_the_last_night(tmp_path):
     few = LABELS.slice(0, QUERIES // 3)
     found = flat(gate, few, dump(2), rules[:1], time=BEGIN + timedelta(days=3), **asked)
     assert "half or more is missing" in found.outcomes[-1].reason
+    assert "the last night that held" in found.outcomes[-1].reason
     # A slice that is gone fails one night.
     one = pc.equal(LABELS["country"], LABELS["country"][0].as_py())
     found = flat(gate, LABELS.filter(one), dump(2), rules, time=BEGIN + timedelta(days=4), **asked)
