@@ -87,6 +87,23 @@ def test_without_curves_a_picture_has_the_values_with_their_intervals() -> None:
     assert (one.title, ">map<" in one.svg()) == (picture.title, True)
 
 
+def test_a_picture_has_slices_below_each_metric() -> None:
+    labels = LABELS | {1000 + place: [1] for place in range(60)}
+    counted = [len(one) for one in labels.values()]
+    many = {"query": [*labels], "place": [*range(len(labels))], "labels": counted}
+    asked: dict[str, Any] = {"metrics": "map,recall@1", "by": pa.table(many)}
+    one = rankmill.evaluate(table(labels), RUNS["good"], **asked).plot().svg()
+    assert one.count(">by labels (queries)<") == 2
+    assert ">all queries<" in one
+    left_out = f">by place (queries); {len(labels) - 40} more not drawn<"
+    assert one.count(left_out) == 2
+    assert ">0 (1)<" in one
+    several = rankmill.evaluate_runs(table(labels), RUNS, **asked).plot().svg()
+    assert several.count(">by labels (queries)<") == 2
+    assert ">1 · good (" in several
+    assert f"{len(labels) - 20} more not drawn<" in several
+
+
 @pytest.fixture
 def files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
