@@ -72,6 +72,12 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
     for odd in (Tests("t"), Rules("map >= 0.1"), 3):
         with pytest.raises(UsageError, match=f"rules is a {type(odd).__name__}; expected rules"):
             rankmill.gate(TABLE, TABLE, Rules(odd))  # type: ignore[arg-type]
+    # The second of two systems stands where metrics or rules do.
+    for data in (TABLE, TABLE.to_pandas(), {"u": ["a"]}, [["a"], ["b"]]):
+        odd = "list" if isinstance(data, list) else type(data).__name__
+        for function, what in ((rankmill.evaluate, "metrics"), (rankmill.gate, "rules")):
+            with pytest.raises(UsageError, match=f"{what} is a {odd}; expected"):
+                function(TABLE, TABLE, data)  # type: ignore[operator]
     for told in ({"confidence": 3}, {"confidence": True}, {"confidence": "x"}):
         with pytest.raises(UsageError, match=r"confidence is .*; expected a number between 0 and"):
             rankmill.gate(TABLE, TABLE, Rules("map >= 0.1", **told))  # type: ignore[arg-type]

@@ -265,7 +265,7 @@ def parse_job(
     choices = given.choices
     sums = (sums,) if isinstance(sums, str) else tuple(sums)
     terms = [one.metric.text for each in read_sums(sums, rel).values() for one in each]
-    asked, skipped = parse_under(metrics, given, rel) if metrics or not terms else ([], {})
+    asked, skipped = parse_under(metrics, given, rel) if not terms or metrics else ([], {})
     if terms:  # by themselves, as metrics that nobody typed may be left out
         used = parse_under(terms, given, rel)[0]
         asked = [*{one.text: one for one in (*asked, *used)}.values()]

@@ -328,7 +328,7 @@ def parse_under(
     if named and tuple(names) == DEFAULT_METRICS and PRESETS[named].own_metric:
         names = [PRESETS[named].own_metric]
     known = PRESETS[named].skipped if named else ()
-    small = {one: one.strip().lower() for one in names if isinstance(one, str)}
+    small = {one: one.strip().lower() for one in names}
     skipped = {
         one: libraries.refused_anywhere()[name] for one, name in small.items() if name in known
     }

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from numbers import Number
+from typing import Any, NamedTuple
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import GAIN, JUDGED_ONLY, REL, Metric, MetricSpec
@@ -74,6 +75,25 @@ def place_of(name: str) -> str:
     return name.place if isinstance(name, _OfFile) else ""
 
 
+def texts_of(what: str, given: Any, expected: str) -> list[str]:
+    """Return a text or texts that are given; UsageError if that is data, such as a table."""
+    if isinstance(given, str):
+        return [given]
+    wrong = given
+    if (
+        isinstance(given, Iterable)
+        and not isinstance(given, Mapping)
+        and not hasattr(given, "columns")
+    ):
+        texts = list(given)
+        wrong = next((one for one in texts if not isinstance(one, str)), None)
+        if wrong is None:
+            return texts
+        what = f"one of {what}"
+    shown = repr(wrong) if isinstance(wrong, Number) else f"a {type(wrong).__name__}"
+    raise UsageError(f"{what} is {shown}; expected {expected}")
+
+
 def split_names(texts: str | Iterable[str]) -> list[str]:
     """The names asked for, in order.
 
@@ -87,9 +107,7 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
     >>> split_names("map(rel=2)@5,10,mrr")
     ['map(rel=2)@5', 'map(rel=2)@10', 'mrr']
     """
-    if not isinstance(texts, str | Iterable) and texts is not None:
-        raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
-    named = [texts] if isinstance(texts, str) else list(texts or [])
+    named = [] if texts is None else texts_of("metrics", texts, "names such as 'map@12'")
     if not named:
         raise UsageError(f"no metric was asked for: {LISTED}")
     return [one for text in named for one in _names(text)]
@@ -133,7 +151,7 @@ def pieces_of(text: str) -> list[str]:
 def _names(text: str) -> Iterator[str]:
     before = ""  # the metric that a number would be another cutoff of
     for piece in pieces_of(text):
-        bare = piece.strip() if isinstance(piece, str) else ""
+        bare = piece.strip()
         if bare.startswith("@"):
             yield from _of_file(bare[1:].strip())
             before = ""

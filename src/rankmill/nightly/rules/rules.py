@@ -16,6 +16,7 @@ from rankmill.metrics.base import Better, Metric
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import parse
+from rankmill.metrics.texts import texts_of
 from rankmill.nightly.runs.folder import HELD as HELD
 from rankmill.nightly.runs.folder import NON_INFERIOR as NON_INFERIOR
 from rankmill.nightly.runs.folder import UNDECIDED as UNDECIDED
@@ -323,11 +324,8 @@ def parse_rule(text: str) -> Rule:
 
 def parse_rules(texts: Iterable[str]) -> list[Rule]:
     """Take rules apart; there must be one."""
-    if isinstance(texts, str):
-        texts = [texts]
-    if not isinstance(texts, Iterable):
-        raise UsageError(f"rules is a {type(texts).__name__}; expected rules such as 'map >= 0.1'")
-    rules = [parse_rule(text) for text in dict.fromkeys(texts)]
+    given = texts_of("rules", texts, "rules such as 'map >= 0.1'")
+    rules = [parse_rule(text) for text in dict.fromkeys(given)]
     if not rules:
         raise UsageError("no rule was given: give one with --rule, such as 'map@12 >= 0.1'")
     return rules
