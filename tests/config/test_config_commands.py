@@ -124,6 +124,9 @@ def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
             continue
         found = numbers(run, "gate", "shop/x.toml", *more)
         assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
+    (shop / "x.toml").write_text(text.replace('old"\n[', 'odl"\n[').replace("RULES\n", ""))
+    code, _, error = run("gate", "shop/x.toml", *rule)
+    assert "gate takes one system beside the baseline 'shop/odl', not 2: new, old" in error
     (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 > 0",\n"mapp >= 1"]'))
     code, _, error = run("gate", "shop/x.toml")
     assert code == 2

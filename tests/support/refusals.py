@@ -199,7 +199,11 @@ def of_slices() -> Iterator[Refusal]:
             ("no/such.csv", InputError, "no/such.csv"),
             ("items", InputError, "'items'"),
             ("many", Exception, "many.? has 1,500 values.* 1,000 at most"),
-            (["country", {"query": [1], "country": ["x"]}], UsageError, "two kinds of slices are"),
+            (
+                ["country", {"query": [1], "country": ["x"]}],
+                UsageError,
+                "'country' .of .* and",
+            ),
             ("label_count", Exception, "'label_count', which is also what rankmill calls"),
             ({"query": ["a"], "x": [1]}, InputError, "query ids cannot be compared.*integers|none"),
             ({"x": [1], "y": [2]}, InputError, "expected one with query ids"),

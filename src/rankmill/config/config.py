@@ -195,7 +195,7 @@ class Config:
         left = [name for name in self.systems if name not in baselines]
         if len(left) != 1:
             place = (SYSTEMS,) if SYSTEMS in self.document.values else ("predictions",)
-            beside = " beside the baseline" if apart else ""
+            beside = f" beside the baseline {base!r}" if apart and base is not None else ""
             self.document.fail(
                 place, f"{taker} takes one system{beside}, not {len(left)}: {', '.join(left)}"
             )

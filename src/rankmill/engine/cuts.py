@@ -363,10 +363,18 @@ def name_of_table(table: Any) -> str:
 
 
 def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> None:
-    names = [*cuts.columns, *(name for one in tables for name in one.columns), *cuts.derived]
+    named = [(name, labels.source.name) for name in cuts.columns]
+    for table, one in zip(cuts.tables, tables, strict=True):
+        named += [(name, name_of_table(table)) for name in one.columns]
+    named += [(name, "rankmill") for name in cuts.derived]
+    names = [name for name, _ in named]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two kinds of slices are called {twice!r}: rename a column")
+        owners = " and ".join(dict.fromkeys(owner for name, owner in named if name == twice))
+        raise UsageError(
+            f"two kinds of slices are called {twice!r} (of {owners}): leave one out, or rename a "
+            "column; a text such as users.csv:country,age chooses columns of a file"
+        )
     there = labels.source.schema.names
     both = next((name for name in cuts.derived if name in there), None)
     if both is not None:

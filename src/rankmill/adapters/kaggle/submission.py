@@ -195,11 +195,11 @@ def check(
         found = _read(solution, submission, *told[:-1], None)[0]
     if doubt and not (doubt == SAMPLE and (predictions is None or semantics is None)):
         return replace(found, note=doubt)
+    others = OTHERS if _skips_unknown(semantics) and not doubt else ""
     if predictions is None or semantics is None:
-        return found
+        return replace(found, note=others)
     value = _value(labels, predictions, asked, semantics)
-    note = OTHERS if _skips_unknown(semantics) else ""
-    return replace(found, metric=asked.text, score=value, note=note)
+    return replace(found, metric=asked.text, score=value, note=others)
 
 
 def _doubt(found: SubmissionCheck, lists: Any) -> str:
