@@ -89,7 +89,7 @@ def test_values_of_every_query(name: str, shape: dict[str, Any], metrics: list[s
         all_predictions |= {f"{seed}-{query}": rows for query, rows in predictions.items()}
     changed = WITH.get((name, metrics[0]), {})
     asked = {"preset": name} | changed if changed else name
-    result = rankmill.evaluate(*tables(all_labels, all_predictions), expected, semantics=asked)
+    result = rankmill.evaluate(*tables(all_labels, all_predictions), [*expected], semantics=asked)
     assert result.semantics == replace(PRESETS[name].semantics, **changed)
     found = result.per_query.to_pydict()
     assert len(found["query"]) > 2 * DUMPS

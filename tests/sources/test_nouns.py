@@ -69,8 +69,8 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
         rankmill.evaluate_runs(TABLE, {"a": Labels(TABLE)}, "map")
     with pytest.raises(UsageError, match="catalogue is a str; expected Catalogue"):
         rankmill.evaluate(TABLE, TABLE, "map", catalogue="items.parquet")  # type: ignore[arg-type]
-    for odd in (Tests("t"), Rules("map >= 0.1"), 3):
-        with pytest.raises(UsageError, match=f"rules is a {type(odd).__name__}; expected rules"):
+    for odd, shown in ((Tests("t"), "a Tests"), (Rules("map >= 0.1"), "a Rules"), (3, "3")):
+        with pytest.raises(UsageError, match=f"rules is {shown}; expected rules"):
             rankmill.gate(TABLE, TABLE, Rules(odd))  # type: ignore[arg-type]
     # The second of two systems stands where metrics or rules do.
     for data in (TABLE, TABLE.to_pandas(), {"u": ["a"]}, [["a"], ["b"]]):

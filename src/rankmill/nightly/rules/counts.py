@@ -93,7 +93,7 @@ def _check_counted(rule: Rule, one: Result, todo: str) -> None:
 
     What a result does not tell is not asked for.
     """
-    inputs, scope, names = one.inputs, one.scope, [*one.metrics]
+    inputs, scope, names = one.inputs, one.scope, one.metrics
     asked = parse_all(names) if names else []
     needs = {
         "seen_items": ("train", "train" in inputs),
