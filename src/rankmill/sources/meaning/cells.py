@@ -10,7 +10,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from rankmill.columns.buffers import is_number_type
+import pyarrow as pa
+
+from rankmill.columns.buffers import array_of_values, is_number_type, pc
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type, values_in
 from rankmill.errors import InputError
@@ -43,8 +45,8 @@ HOW = (
 WORD = re.compile(r"[^\W\d_]{2,}[.,:;!?']*")
 FRACTION = re.compile(NUMBER)
 _APART = re.compile(APART)
-# Most distinct cells that are looked at.
-MOST = 20_000
+# Most distinct cells that are looked at; of one side, some thousands of them vote.
+MOST, VOTERS = 20_000, 2_000
 
 
 class CellSide:
@@ -118,9 +120,17 @@ class CellSide:
     @cached_property
     def repeats(self) -> bool:
         """Whether a query has several rows."""
-        columns = (with_bytes(self.rows[one]).to_pylist() for one in self.query)
-        keys = list(zip(*columns, strict=True))
+        columns = [with_bytes(self.rows[one]) for one in self.query]
+        if len(columns) == 1:
+            return bool(pc.count_distinct(columns[0], mode="all").as_py() < len(columns[0]))
+        keys = list(zip(*(one.to_pylist() for one in columns), strict=True))
         return len(set(map(str, keys))) < len(keys)
+
+    @cached_property
+    def parted(self) -> bool:
+        """Whether it is not told what a cell holds, and one may hold several items."""
+        texts = array_of_values(self.texts if self.is_open else [], pa.string())
+        return pc.any(pc.match_substring_regex(texts, APART)).as_py() or False
 
     @property
     def by_row(self) -> bool:
@@ -152,10 +162,9 @@ def _read_as(side: CellSide, sides: Sequence[CellSide]) -> Source:
     if side.cell:
         told = replace(source, exact_ids=side.asked.exact_ids)
         return with_lists(told, side.item, side.query, side.cell)
-    apart = side.is_open and any(map(_APART.search, side.texts))
-    if apart:
+    if side.parted:
         source.findings.used("one item of several words", side.item)
-    decided = apart or side.beside or not side.is_open
+    decided = side.parted or side.beside or not side.is_open
     return source if decided else with_guard(source, side.item, HOW)
 
 
@@ -164,15 +173,16 @@ def decide(sides: Sequence[CellSide]) -> None:
     for one in sides:  # told lists may begin with those of one item
         if one.is_open and one.wide_told:
             one.cell = " "
-    parted = [one for one in sides if one.is_open and any(map(_APART.search, one.texts))]
+    parted = [one for one in sides if one.parted]
     if not parted:
         return
     known = {id(one): one.texts for one in sides}
-    for side in sorted(parted, key=lambda one: not any("|" in text for text in one.texts)):
+    parted.sort(key=lambda one: not any("|" in text for text in one.texts))
+    for side in parted:
         others = [one for one in sides if one is not side]
         theirs = {text for one in others for text in known[id(one)]}
         side.cell = _Vote(side, known[id(side)], theirs, others).cell()
-        if side.cell in SEPARATORS:  # the others are compared with its items
+        if side.cell in SEPARATORS and side is not parted[-1]:  # the others are compared with these
             pieces = (text.split(_sign(side.cell)) for text in known[id(side)])
             known[id(side)] = list({one.strip() for some in pieces for one in some})
     for one in sides:
@@ -214,9 +224,13 @@ class _Vote:
     def __init__(
         self, side: CellSide, texts: list[str], theirs: set[str], others: Sequence[CellSide]
     ) -> None:
-        self.side, self.texts, self.theirs, self.others = side, texts, theirs, others
+        self.side, self.every, self.theirs, self.others = side, texts, theirs, others
         self.sign = next((one for one in SEPARATORS if any(one in text for text in texts)), "")
-        self.many = [one for one in texts if self.sign and self.sign in one]
+        some = texts[:: max(1, len(texts) // VOTERS)]
+        # Where few cells are parted, each of them counts.
+        usual = 2 * sum(self.sign in one for one in some) > len(some)
+        self.texts = some if usual else texts
+        self.many = [one for one in self.texts if self.sign and self.sign in one]
         self.parts = [[one.strip() for one in text.split(_sign(self.sign))] for text in self.many]
 
     def cell(self) -> str:
@@ -276,7 +290,7 @@ class _Vote:
 
     def _by_votes(self) -> str:
         side, sign, many, theirs = self.side, self.sign, self.many, self.theirs
-        alone = theirs | set(self.texts)
+        alone = theirs | {*self.every}
         apart = sum(
             not any(map(WORD.fullmatch, some)) or all(one in alone for one in some)
             for some in self.parts
