@@ -137,6 +137,11 @@ MEANINGS = {
         table(user_id=[1, 2, 3], item_id=["a", "b", "nan"]),
         table(user_id=[1, 1, 2, 3], item_id=["b", "a", "b", "c"], score=[0.9, 0.8, 0.7, 0.5]),
     ),
+    "lists in cells beside a label a row": Meaning(
+        table(user_id=[1, 1, 2], item_id=["0101", "0102", "0103"]),
+        table(user_id=[1, 2, 3], items=["0105 0101", "0103 0109", "0101 0102"]),
+        (0.75, 0.75),
+    ),
     "spaces around ids": Meaning(
         table(user_id=[1, 2], item_id=["a  ", "b  "]),
         table(user_id=[1, 1, 2], item_id=["b", "a", "b"], score=[0.9, 0.8, 0.7]),
@@ -316,3 +321,7 @@ def test_a_meaning_is_the_same_in_every_form(name: str, tmp_path: Path) -> None:
         assert meaning.found in whole
     else:
         assert found == meaning.found
+        # Another system beside it does not change what it means.
+        runs = {"one": meaning.predictions, "other": meaning.predictions}
+        both = rankmill.evaluate_runs(meaning.labels, runs, METRICS)
+        assert [tuple(each.metrics.values()) for each in both.values()] == [found, found]

@@ -132,6 +132,10 @@ class CellSide:
         texts = array_of_values(self.texts if self.is_open else [], pa.string())
         return pc.any(pc.match_substring_regex(texts, APART)).as_py() or False
 
+    def is_compared_with(self, other: "CellSide") -> bool:
+        """Whether the cells of another input, if it is no other system, tell what these hold."""
+        return {self.asked.role, other.asked.role} != {"predictions"}
+
     @property
     def by_row(self) -> bool:
         """Whether rows surely have one item each, or lists are known."""
@@ -179,7 +183,7 @@ def decide(sides: Sequence[CellSide]) -> None:
     known = {id(one): one.texts for one in sides}
     parted.sort(key=lambda one: not any("|" in text for text in one.texts))
     for side in parted:
-        others = [one for one in sides if one is not side]
+        others = [one for one in sides if one is not side and side.is_compared_with(one)]
         theirs = {text for one in others for text in known[id(one)]}
         side.cell = _Vote(side, known[id(side)], theirs, others).cell()
         if side.cell in SEPARATORS and side is not parted[-1]:  # the others are compared with these
