@@ -78,6 +78,8 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
         for function, what in ((rankmill.evaluate, "metrics"), (rankmill.gate, "rules")):
             with pytest.raises(UsageError, match=f"{what} is a {odd}; expected"):
                 function(TABLE, TABLE, data)  # type: ignore[operator]
+    first = rankmill.evaluate(TABLE, TABLE, "map,recall@1")
+    assert rankmill.evaluate(TABLE, TABLE, first.metrics).metrics == first.metrics
     for told in ({"confidence": 3}, {"confidence": True}, {"confidence": "x"}):
         with pytest.raises(UsageError, match=r"confidence is .*; expected a number between 0 and"):
             rankmill.gate(TABLE, TABLE, Rules("map >= 0.1", **told))  # type: ignore[arg-type]

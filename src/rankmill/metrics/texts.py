@@ -79,12 +79,11 @@ def texts_of(what: str, given: Any, expected: str) -> list[str]:
     """Return a text or texts that are given; UsageError if that is data, such as a table."""
     if isinstance(given, str):
         return [given]
+    # The values of a result are by the names of its metrics.
+    values = given.values() if isinstance(given, Mapping) else ()
+    data = hasattr(given, "columns") or not all(isinstance(one, Number | None) for one in values)
     wrong = given
-    if (
-        isinstance(given, Iterable)
-        and not isinstance(given, Mapping)
-        and not hasattr(given, "columns")
-    ):
+    if isinstance(given, Iterable) and not data:
         texts = list(given)
         wrong = next((one for one in texts if not isinstance(one, str)), None)
         if wrong is None:
