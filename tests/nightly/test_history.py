@@ -727,6 +727,21 @@ def test_what_did_not_hold_is_not_drifted_from(tmp_path: Path) -> None:
     assert trend.drift.flagged
 
 
+@pytest.mark.parametrize("models", ["ab", "aba", "ba", "bab"])
+def test_two_candidates_of_a_night_are_the_last_ones_in_turn(tmp_path: Path, models: str) -> None:
+    """One that is run again is the newest run: what drifts, and the next baseline, is that one."""
+    history = History(nights(tmp_path, [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.103, 0.097, 0.1]))
+    values = {"a": 0.1, "b": 0.05}
+    for number, model in enumerate(models):
+        time = BEGIN + timedelta(days=9, minutes=number)
+        history.record(made(values[model]), tags={"model": model}, time=time)
+    trend = History(tmp_path).trend("map@12")
+    assert trend.drift is not None
+    assert trend.drift.flagged == (models[-1] == "b")
+    found = History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=10))
+    assert found.run.tags == {"model": models[-1]}
+
+
 def test_sparklines() -> None:
     assert sparkline([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == "▁▂▃▄▅▆▇█"
     assert sparkline([]) == ""

@@ -127,13 +127,16 @@ def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
 
     A try without enough data decides nothing, so it counts only if no other try decided. The last
     try was recorded last: one after midnight, for the date before, has an earlier time. Runs of a
-    gate and runs without rules do not replace each other.
+    gate and runs without rules do not replace each other. Tries are in the order of `runs`.
     """
     last: dict[Any, Candidate] = {}
     for run, one in runs:
         night = run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None
-        if night not in last or _order(run) >= _order(last[night][0]):
-            last[night] = run, one
+        if night in last:
+            if _order(run) < _order(last[night][0]):
+                continue
+            del last[night]  # it had an earlier place
+        last[night] = run, one
     return list(last.values())
 
 
