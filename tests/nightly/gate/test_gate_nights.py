@@ -26,6 +26,7 @@ from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import levelled
 from rankmill.nightly.history import History
+from rankmill.nightly.report import page
 from rankmill.nightly.rules.reports import lines, summary_line
 from rankmill.nightly.rules.rules import parse_rules
 from rankmill.nightly.runs.folder import Folder, open_folder
@@ -459,10 +460,14 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
     alone = gate(LABELS, dump(1), rules[0], **asked)
     assert "rules held" not in summary_line(alone, {})
     assert "1 rule held, not tested; not judged: hit@1: this is the first night" in line
+    assert first.headline == "held for 1 of 3 rules"
+    shown = page(gate(LABELS, dump(1), rules, details=True, **asked))
+    assert "Held for 1 of 3 rules; the others were not judged" in shown
     History(tmp_path / "runs").record(first)
     second = gate(LABELS, dump(2), rules, **asked)
     assert [one.word for one in second.outcomes] == ["held"] * 3
     assert "last or none of " in second.baseline["source"]
+    assert second.headline == "held"
     with pytest.raises(rankmill.InputError, match="write the baseline as 'last or none'"):
         gate(LABELS, dump(1), rules, baseline="last", history=tmp_path / "empty")
     power = gate_power(LABELS, dump(1), rules, baseline="last or none", history=tmp_path / "empty")

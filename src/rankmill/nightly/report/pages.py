@@ -277,6 +277,11 @@ def _headline(subject: Subject) -> Html:
     undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED and one.counts})
     if undecided:
         return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
+    judged = len({one.rule for one in verdict.outcomes if one.counts})
+    if judged < total:
+        return say(
+            "Held for {}; the others were not judged", f"{judged} of {plural(total, 'rule')}"
+        )
     return say("Held: every rule was kept" if total else "Held: there are no rules")
 
 

@@ -253,7 +253,10 @@ def _first_metric(found: Verdict) -> str:
     source = str(found.baseline["source"])
     night = re.search(r"\b\d{4}(\d{2})(\d{2})T\d{12}Z-", source)
     base = f"{night[1]}-{night[2]}" if night else source.rpartition("/")[2]
-    return f"{told}, {100 * (mine - one.baseline) / one.baseline:+.2g}% vs {base}"
+    change = (mine - one.baseline) / one.baseline
+    # Standardized means of equal values differ in the last bits.
+    change = 0.0 if abs(change) < 1e-12 else change
+    return f"{told}, {100 * change:+.2g}% vs {base}"
 
 
 def _is_untested(one: RuleOutcome) -> bool:

@@ -165,12 +165,15 @@ class Verdict(Answer):
 
     @property
     def headline(self) -> str:
-        """The word, and how many rules are undecided if nothing is worse."""
-        if self.word != UNDECIDED:
+        """The word, and of how many rules it is if they are undecided, or some were not judged."""
+        if self.word not in (HELD, UNDECIDED):
             return self.word
-        left = {one.rule for one in self.outcomes if one.word == UNDECIDED and one.counts}
+        judged = [one for one in self.outcomes if one.counts]
+        of_word = {one.rule for one in judged if self.word == HELD or one.word == UNDECIDED}
         rules = {one.rule for one in self.outcomes}
-        return f"{self.word} for {len(left)} of {plural(len(rules), 'rule')}"
+        if self.word == HELD and of_word == rules:
+            return self.word
+        return f"{self.word} for {len(of_word)} of {plural(len(rules), 'rule')}"
 
     @property
     def exit_code(self) -> int:
