@@ -129,8 +129,10 @@ class CellSide:
     @cached_property
     def parted(self) -> bool:
         """Whether it is not told what a cell holds, and one may hold several items."""
-        texts = array_of_values(self.texts if self.is_open else [], pa.string())
-        return pc.any(pc.match_substring_regex(texts, APART)).as_py() or False
+        if not (self.is_open and self.texts):
+            return False
+        texts = array_of_values(self.texts, pa.string())
+        return bool(pc.any(pc.match_substring_regex(texts, APART)).as_py())
 
     def is_compared_with(self, other: "CellSide") -> bool:
         """Whether the cells of another input, if it is no other system, tell what these hold."""
