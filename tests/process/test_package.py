@@ -441,7 +441,7 @@ BUDGETS = {
     "columns": 1_114,
     "config": 664,
     "engine": 3_250,
-    "io": 843,
+    "io": 846,
     "kernels": 3_047,
     "matching": 746,
     "metrics": 4_000,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 533,
     "semantics": 191,
     "show": 804,
-    "sources": 6_209,
+    "sources": 6_211,
     "spark": 1_277,
 }
 

@@ -78,7 +78,7 @@ def start(given: Mapping[str, Any]) -> VerdictOutputs:
     found = VerdictOutputs(files.pop("output", None), None, dict.fromkeys(_FILES) | files)
     found.time, found.rules = time, tuple(told.get("rules", ()))
     found.write_failure(None, UNFINISHED)
-    signals.begun()
+    signals.begun("; the outputs have no verdict" if files or found.output else signals.NOTHING)
     return found
 
 

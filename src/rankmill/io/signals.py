@@ -26,8 +26,11 @@ ENDING = {
 leftovers: set[str] = set()
 """The paths of temporary files, which must be removed before the process ends."""
 
+NOTHING = "; nothing written"
+
 _written = False
 _printing = False
+_begun = NOTHING
 
 
 def end_on_signals() -> None:
@@ -50,13 +53,14 @@ def so_far() -> str:
     """Return the end of an error message, which says whether output was written."""
     if _written:
         return "; by then all files were written"
-    return "" if _printing else "; nothing written"
+    return "" if _printing else _begun
 
 
-def begun() -> None:
-    """Record that a command begins and has written no output."""
-    global _written, _printing
+def begun(told: str = NOTHING) -> None:
+    """Record that a command begins and has written no output, or what else is to be told of it."""
+    global _written, _printing, _begun
     _written = _printing = False
+    _begun = told
 
 
 def written() -> None:

@@ -328,6 +328,8 @@ def test_a_run_that_is_stopped_did_not_finish(night, tmp_path, number):
         one.send_signal(number)
         one.wait(60)
         assert one.returncode in (-number, 128 + number)
+        if number == signal.SIGTERM:
+            assert one.stderr.read() == "error: terminated; the outputs have no verdict\n"
         one.stdin.close()
     check_unfinished(tmp_path)
     assert (tmp_path / "values.parquet").read_bytes() == values
