@@ -21,6 +21,7 @@ from rankmill.nightly.runs.folder import (
     UNDECIDED,
     ChosenRun,
     MissingHistoryError,
+    NoRunError,
     choose,
     one_a_night,
     open_folder,
@@ -289,7 +290,7 @@ class History(Answer):
         if not having:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
             of = "" if system is None else f" of {system}"
-            raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
+            raise NoRunError(f"the history {self.name} has no {metric}{of}; it has {there}")
         asked = heeded(having[-1][0].rules if rules is None else rules, metric)
         definition = definition_of(metric, own=True) or having[-1][1].definition
         same, others = [], []

@@ -464,7 +464,9 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
     shown = page(gate(LABELS, dump(1), rules, details=True, **asked))
     assert "Held for 1 of 3 rules; the others were not judged" in shown
     History(tmp_path / "runs").record(first)
-    second = gate(LABELS, dump(2), rules, **asked)
+    # Another candidate of the first night is not compared with it; the next night is.
+    assert gate(LABELS, dump(2), rules, **asked).baseline is None
+    second = gate(LABELS, dump(2), rules, time=datetime.now(UTC) + timedelta(days=1), **asked)
     assert [one.word for one in second.outcomes] == ["held"] * 3
     assert "last or none of " in second.baseline["source"]
     assert second.headline == "held"
@@ -472,6 +474,32 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
         gate(LABELS, dump(1), rules, baseline="last", history=tmp_path / "empty")
     power = gate_power(LABELS, dump(1), rules, baseline="last or none", history=tmp_path / "empty")
     assert power.rules[0].alarms is None
+
+
+def test_nothing_is_judged_until_a_night_with_the_metric_held(tmp_path):
+    """A first night that failed, a try of the same night, and a new rule end no job."""
+    asked = {"baseline": "last or none", "by": "country"}
+    drop, new = "hit@1 drop <= 20%", ["map@3 drop <= 20%", "map@3[country=*] drop <= 30%"]
+    assert one_night(tmp_path, 0, dump(1), "hit@1 >= 0.99", **asked).exit_code == 1
+    for _ in range(2):  # neither the failed try nor the other one is a baseline
+        (found,) = one_night(tmp_path, 0, dump(1), drop, **asked).outcomes
+        assert (found.counts, "none before it held" in found.reason) == (False, True)
+    found = one_night(tmp_path, 1, dump(2), [drop, *new], **asked)
+    assert [one.counts for one in found.outcomes] == [True, False, False]
+    later = {**asked, "history": tmp_path, "time": BEGIN + timedelta(days=2)}
+    power = gate_power(LABELS, dump(3), [drop, *new], **later).rules
+    assert all(one.smallest is not None for one in power)
+    assert all(one.counts for one in gate(LABELS, dump(3), [drop, *new], **later).outcomes)
+    with pytest.raises(InputError, match="has no recall@1; it has"):
+        gate(LABELS, dump(3), "recall@1 drop <= 20%", **(later | {"baseline": "last"}))
+
+
+def test_the_baseline_says_its_tags(tmp_path):
+    found = gate(LABELS, dump(1), "hit@1 >= 0.1")
+    History(tmp_path).record(found, tags={"model": "a"}, time=BEGIN)
+    later = {"history": tmp_path, "time": BEGIN + timedelta(days=1)}
+    found = gate(LABELS, dump(2), "hit@1 drop <= 90%", baseline="last", **later)
+    assert found.baseline["source"].endswith(", 1 day old, model=a")
 
 
 PLAIN = "hit@1 drop <= 1% confidence 0.95"

@@ -481,7 +481,7 @@ def gate_power(
     _, evidence = measured(asked, of_labels, candidate, catalogue, local, {})
     found, chances = list[RulePower](), list[float]()
     for rule in asked.rules:
-        known = rule.kind == "metric" and (asked.earlier is not None or not rule.needs_baseline)
+        known = rule.kind == "metric" and not evidence.lacks_run(rule)
         cases = cases_of(rule, evidence) if known else []
         every = [test_of(rule, one.measured) for one in cases]
         tests = [one for one in every if one is not None]

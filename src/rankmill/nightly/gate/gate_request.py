@@ -32,7 +32,7 @@ from rankmill.nightly.rules.baseline import (
 from rankmill.nightly.rules.counts import OF_LABELS, ROWS
 from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules, why_no_interval
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
-from rankmill.nightly.runs.folder import ChosenRun, is_pinned, open_folder
+from rankmill.nightly.runs.folder import ChosenRun, NoRunError, is_pinned, open_folder
 from rankmill.nightly.runs.runs import Run, rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
 from rankmill.records import record
@@ -170,7 +170,7 @@ def asked_of(
         _check_catalogue(one, job, earlier)
     if earlier is not None:
         check_alike(earlier, job, dropped)
-        asked = [_decidable(one, earlier) for one in asked]
+        asked = [_decidable(one, earlier, job.scope.rel) for one in asked]
     for what, name in (("weight", job.scope.weight), ("cluster", settings.cluster)):
         if adjust is not None and name is not None:
             raise UsageError(f"adjust cannot be combined with {what} in a gate: give one of them")
@@ -281,9 +281,11 @@ def _check_catalogue(rule: Rule, job: Job, earlier: Baseline | None) -> None:
         )
 
 
-def _decidable(rule: Rule, earlier: Baseline) -> Rule:
-    """Return a rule that this baseline can decide."""
+def _decidable(rule: Rule, earlier: Baseline, rel: float | None) -> Rule:
+    """Return a rule that this baseline can decide, once it has its metric."""
     if earlier.kind == "predictions" or rule.measure != "drop" or not rule.needs_baseline:
+        return rule
+    if earlier.kind == "history" and rule.name(rel) not in earlier.recorded:
         return rule
     if rule.slices and earlier.table is None and not earlier.slices:
         needs = "per-query values: give predictions or a per-query file"
@@ -365,21 +367,29 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    now = time_of_run(time)
-    cut, folder = [one for one in named if one[0].slices], open_folder(name)
+    now, folder = time_of_run(time), open_folder(name)
 
     def chosen_of(metric: str) -> ChosenRun:
-        mine = [rule for rule, of in cut if of == metric]
+        mine = [rule for rule, of in named if of == metric and rule.slices]
 
         def fits(run: Run) -> bool:
             return all(has_slices(folder, run, rule, metric) for rule in mine)
 
         return runs.baseline(how, metric, rules=counted, now=now, fits=fits if mine else None)
 
-    found = {metric: chosen_of(metric) for metric in names}
+    found: dict[str, ChosenRun] = {}
+    for metric in names:
+        try:
+            found[metric] = chosen_of(metric)
+        except NoRunError:  # a metric, too, has a first night
+            if not choice.optional:
+                raise
+    if not found:
+        return None
+    cut = [(rule, of) for rule, of in named if rule.slices and of in found]
     first = next(iter(found.values())).run
     measured = {metric: one.run.get(metric) for metric, one in found.items()}
-    ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
+    ids = dict.fromkeys(_called(one.run, now) for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
     slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
@@ -404,12 +414,13 @@ def from_history(
     )
 
 
-def _age(time: datetime, now: datetime) -> str:
-    """Return how old a run is, as "3 days old"."""
-    days = (now.date() - time.date()).days
+def _called(run: Run, now: datetime) -> str:
+    """Return a run with its age and its tags, as two systems may be in one history."""
+    days = (now.date() - run.time.date()).days
+    age = f"{days:,} day{'s' if days > 1 else ''} old"
     if days < 1:
-        return "of the same day" if days == 0 else "of a later day"
-    return f"{days:,} day{'s' if days > 1 else ''} old"
+        age = "of the same day" if days == 0 else "of a later day"
+    return ", ".join([run.id, age, *(f"{key}={value}" for key, value in run.tags.items())])
 
 
 # ------------------------------------------------------------------ the confidence of each rule

@@ -68,7 +68,7 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
-FIRST_NIGHT = "this is the first night: there is no run to compare with yet"
+FIRST_NIGHT = "this is the first night, or none before it held: there is no run to compare with yet"
 
 
 @record(frozen=True)
@@ -103,6 +103,13 @@ class Evidence:
         earlier = self.asked.earlier
         return None if earlier is None or earlier.night is None else earlier.night.result
 
+    def lacks_run(self, rule: Rule) -> bool:
+        """Whether the history has no run yet that a rule compares with."""
+        earlier = self.asked.earlier
+        if earlier is None or earlier.kind != "history" or rule.measure != "drop":
+            return rule.needs_baseline and earlier is None
+        return rule.needs_baseline and rule.name(self.result.scope.rel) not in earlier.recorded
+
     def recorded(self, metric: str) -> Recorded:
         """Return a metric of the baseline over all its queries, without a value if not known."""
         earlier, one = self.asked.earlier, self.before
@@ -123,7 +130,7 @@ class Evidence:
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     """Return what comes of a rule: an outcome, or one for each slice."""
-    if rule.needs_baseline and evidence.asked.earlier is None:
+    if evidence.lacks_run(rule):
         return [replace(_undecided(rule, "", FIRST_NIGHT), counts=False)]
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]

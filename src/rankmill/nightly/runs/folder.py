@@ -33,6 +33,10 @@ MOST_UNFIT = 30
 NO_VERDICT = "no verdict"
 
 
+class NoRunError(InputError):
+    """No run of a history serves, as none has the metric or none held."""
+
+
 class ChosenRun(NamedTuple):
     """A run that others are measured by.
 
@@ -97,9 +101,9 @@ def choose(
         ]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
         before = [one for one in serving if one[0].time.date() < now.date()]
-        serving = before or serving
+        serving = before or ([] if choice.optional else serving)
     if not serving:
-        raise InputError(_none(how, choice, metric, history, counting, future))
+        raise NoRunError(_none(how, choice, metric, history, counting, future))
     # Every other choice is the last run, which is the median of the last one.
     number = int(choice.value) if choice.kind == "median" else 1
     run, one = _middle(serving[-number:])
