@@ -142,6 +142,17 @@ def test_metrics_without_an_expected_value_are_told() -> None:
 
 
 @pytest.mark.small
+def test_metrics_that_are_better_when_lower_are_told() -> None:
+    from rankmill.metrics import registry as metrics
+
+    line = """LOWER_IS_BETTER: "{name}", as its row says better='lower': it is 1 without
+    predictions; if it has no worst value, add it to NO_WORST, too"""
+    found = {name for name, spec in metrics.REGISTRY.items() if spec.better == "lower"}
+    there = oracle_lists.LOWER_IS_BETTER
+    expect_lines("tests/support/oracle_lists.py", line, found & {*oracle_lists.VALUES}, there)
+
+
+@pytest.mark.small
 def test_every_alias_is_an_alias_of_the_registry() -> None:
     from rankmill.metrics import registry as metrics
 

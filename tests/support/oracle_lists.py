@@ -398,7 +398,7 @@ POWERS = {"err", "nerr"}
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
 LEVELS = {"infap", "num_nonrel_judged_ret", "rbp_resid", "unj"}
 LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged", "rbp_resid", "unj"}
-LOWER_IS_BETTER |= {"fallout"}
+LOWER_IS_BETTER |= {"fallout", "num_nonrel_judged_ret"}
 COUNTS = {"num_ret", "num_rel"}
 # Without predictions nothing is as bad as it can be; the first two have no value without labels.
 NO_WORST = {"first_rank", "mean_rank", "num_nonrel_judged_ret", "utility", "yaap"}

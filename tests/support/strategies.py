@@ -332,6 +332,17 @@ GIVEN = {
     **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1", "bins": "bins=4"},
     **{"items": "items=9", "by": "by=hits", "gamma": "gamma=0.5"},
 }
+
+
+def _given(name: str) -> str:
+    if name not in GIVEN:
+        raise LookupError(
+            f'add to tests/support/strategies.py, GIVEN: "{name}": "{name}=VALUE", with another '
+            "value than the default"
+        )
+    return GIVEN[name]
+
+
 # At all cutoffs; the others at the first and the last.
 EVERYWHERE = {"map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap"}
 SHARES = {"recall": ("0", "0.3", "1"), "times": ("0.2", "1", "1.8")}
@@ -358,7 +369,7 @@ def metric_names(
             continue
         if spec.gains == "subtopics" or parse(spec.example).summary:
             continue  # the latter is no mean
-        given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
+        given = [_given(one.name) for one in spec.parameters if one is not spec.at]
         if spec.at is not None:
             names += [f"{name}@{share}" for share in SHARES[spec.at.name]]
             if given:

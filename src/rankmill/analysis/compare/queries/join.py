@@ -52,7 +52,7 @@ from rankmill.engine.first_pass import MB
 from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, leave_out
 from rankmill.engine.segments import Segments
-from rankmill.engine.slices import QueryGroups
+from rankmill.engine.slices import OF_PREDICTIONS, QueryGroups
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
@@ -293,7 +293,7 @@ def join_runs(
 
     With `alike`, the baseline is scored first.
     """
-    lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
+    lengths = bool(OF_PREDICTIONS & {*cuts.derived})
     results: dict[str, Result] = {}
     aside = aside_of(job) if details else None
     job = replace(
