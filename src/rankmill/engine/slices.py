@@ -78,7 +78,8 @@ class QueryGroups:
         return not self.needed
 
 
-# What is known of queries only once the predictions of the first system are read.
+# What is known of queries only once the predictions of the first system are read: rows of `DERIVED`
+# that look at lengths.
 OF_PREDICTIONS = frozenset({"list_length", "unpredicted"})
 # So many queries of the labels are looked at at a time, as numbers of all would take memory.
 PIECE = 1 << 20

@@ -145,8 +145,8 @@ class Answer:
 
     def _picture(self) -> Picture:
         raise UsageError(
-            f"a {type(self).__name__} has no picture; a Result, Results, a Comparison and a "
-            "History have one"
+            f"a {type(self).__name__} has no picture; a Result, Results, a Comparison, a Verdict "
+            "and a History have one"
         )
 
     def __repr__(self) -> str:

@@ -224,6 +224,14 @@ def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
         assert one.endswith("; of 3 slices that held, the nearest to the limit")
 
 
+def test_what_could_change_the_value_is_told_with_the_verdict():
+    labels = pa.table({"user": [1, 1, 2], "item": [7, 8, 9], "stars": [5.0, 0.0, 4.0]})
+    predictions = pa.table({"user": [1, 1, 2], "item": [7, 8, 9], "score": [0.5, 0.5, 0.5]})
+    found = gate(labels, predictions, "map >= 0.1")
+    for shown in (repr(found), found.to_markdown(), found._repr_html_()):
+        assert "if it is the gain, use Labels(gain=" in shown
+
+
 def test_slices_that_held_are_shown_too(dumps):
     rule = "map@5[country=*] drop <= 3%"
     found = word(dumps, "italy", rule, baseline=dumps["old"])

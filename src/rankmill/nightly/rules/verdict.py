@@ -231,7 +231,7 @@ class Verdict(Answer):
             return Facts([*rows, ("seconds", f"{self.seconds:.2f}")], aligned=False)
 
         def parts() -> list[Part]:
-            return [table(), *slices_held(self), *self.notes]
+            return [table(), *slices_held(self), *dict.fromkeys([*self.notes, *self.result.notes])]
 
         def exact() -> Table:
             names = list(RuleOutcome.__dataclass_fields__)
