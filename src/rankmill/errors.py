@@ -9,7 +9,7 @@ import errno
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -154,7 +154,7 @@ def told_shortly(work: Callable[Parameters, Returned]) -> Callable[Parameters, R
         try:
             return work(*args, **more)
         except TypeError as error:
-            _say_whose_field(error, more)
+            _say_whose_field(error, more, work)
             raise
         except RankmillError as error:
             if os.environ.get("RANKMILL_DEBUG"):
@@ -164,14 +164,13 @@ def told_shortly(work: Callable[Parameters, Returned]) -> Callable[Parameters, R
     return call
 
 
-def _say_whose_field(error: TypeError, given: Mapping[str, Any]) -> None:
-    """Add to an error about an argument what has it as a field, if it is an option of commands."""
-    trace = error.__traceback__
+def _say_whose_field(error: TypeError, given: Iterable[str], work: Callable[..., Any]) -> None:
+    """Add to an error about an argument what has it as a field, or which one is meant."""
     name = next((one for one in given if f"unexpected keyword argument {one!r}" in str(error)), "")
-    if name and trace is not None and trace.tb_next is None:
-        from importlib import import_module
+    if name:
+        from importlib import import_module  # of what stands above this
 
-        told = import_module("rankmill.config.face").field_text(name)  # which stands above this
+        told = import_module("rankmill.config.face").field_text(name, work)
         error.args = (f"{error}{told}",)
 
 

@@ -52,6 +52,22 @@ def test_a_misspelt_option_is_told_by_the_function_that_was_called(name: str) ->
 
 
 @pytest.mark.small
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"metric": "map"}, "use metrics=..."),
+        ({"k": 10}, "write it behind a metric, as in 'map@10'"),
+        ({"query": "u"}, r"use Labels\(data, query=...\) or Predictions"),
+        ({"nothing": 1}, "argument 'nothing'$"),
+    ],
+)
+def test_a_wrong_argument_says_which_is_meant(given: dict[str, Any], told: str) -> None:
+    for function in (rankmill.evaluate, rankmill.evaluate_runs, rankmill.compare):
+        with pytest.raises(TypeError, match=f"got an unexpected .*{told}"):
+            function({}, {}, **given)
+
+
+@pytest.mark.small
 def test_the_second_pass_tells_its_own_name() -> None:
     rankmill.parts.second_pass(state(), TABLE, threads=1)
     for wrong in ("treads", "semantics", "gain"):

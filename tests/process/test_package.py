@@ -436,10 +436,10 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_442,
-    "analysis": 3_804,
+    "analysis": 3_807,
     "cli": 2_095,
     "columns": 1_114,
-    "config": 664,
+    "config": 670,
     "engine": 3_250,
     "io": 846,
     "kernels": 3_047,
@@ -447,10 +447,10 @@ BUDGETS = {
     "metrics": 4_000,
     "nightly": 4_529,
     "results": 546,
-    "root": 533,
+    "root": 532,
     "semantics": 191,
     "show": 804,
-    "sources": 6_211,
+    "sources": 6_213,
     "spark": 1_277,
 }
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from rankmill.config.options import OPTIONS
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, redacted, shown
 from rankmill.package import GONE, public
+
+# What other libraries call the cutoff of a metric.
+CUTOFFS = "k", "ks", "cutoff", "cutoffs", "top_k", "topk", "at"
 
 # ------------------------------------------------------------------ inputs
 
@@ -159,8 +163,8 @@ _TAKEN = {
 }
 
 
-def field_text(option: str) -> str:
-    """Return how to give a flat option in Python, as an error ends; "" if no noun has it.
+def field_text(option: str, function: Callable[..., Any] | None = None) -> str:
+    """Return how to give a flat option to a function, as an error ends; "" if nothing is near.
 
     Examples
     --------
@@ -169,10 +173,14 @@ def field_text(option: str) -> str:
     """
     if option == "preset":
         return ": use semantics=..."
+    if option in CUTOFFS:
+        return ": write it behind a metric, as in 'map@10'"
     places = (one.partition(".") for one in PARAMETERS.get(option, ()))
     data = {"Labels": "data, ", "Predictions": "data, "}
     uses = (f"{noun}({data.get(noun, '')}{field}=...)" for noun, _, field in places)
-    text = " or ".join(uses)
+    taken = [] if function is None else [*inspect.signature(function).parameters]
+    near = [f"{one}=..." for one in get_close_matches(option, taken, 1)]
+    text = " or ".join([*uses] or near)
     return f": use {text}" if text else ""
 
 

@@ -236,7 +236,7 @@ def metric(
 
     Examples
     --------
-    >>> import rankmill
+    >>> import math, rankmill
     >>> @rankmill.metric("last_hit@k", range=(0, math.inf), better="lower")
     ... def last_hit(ranks, k):
     ...     '''the rank of the last hit within k, k + 1 without one'''

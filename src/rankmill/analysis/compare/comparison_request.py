@@ -134,7 +134,10 @@ def baseline_of(runs: Any, baseline: str | None) -> str:
     """Return the name of the system, of two or more, that others are compared with."""
     check_systems(runs)
     if baseline is not None and (not isinstance(baseline, str) or baseline not in runs):
-        raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
+        told = f"there is no system {baseline!r}"
+        if not isinstance(baseline, str | list | tuple):
+            told = f"baseline is a {type(baseline).__name__}"
+        raise UsageError(f"{told}; expected one of {', '.join(runs)}")
     return next(iter(runs)) if baseline is None else baseline
 
 

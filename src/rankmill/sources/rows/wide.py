@@ -126,7 +126,9 @@ def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, 
 
 def number_error(source: str, where: str, name: str, found: Any) -> InputError:
     """Return the error for a number that is missing or not valid."""
+    value = found.as_py()
+    shown = "missing (null or NaN)" if value is None else value
     return InputError(
-        f"{source}: {where}: column {name!r} is {found.as_py()}; expected a number for every item: "
+        f"{source}: {where}: column {name!r} is {shown}; expected a number for every item: "
         "fill it in or drop the item"
     )
