@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill import InputError, RankmillError, kaggle
+from rankmill import InputError, RankmillError, UsageError, kaggle
 from rankmill.arrays import Ragged
 
 pytestmark = pytest.mark.small
@@ -216,3 +216,40 @@ def test_numbers_of_a_ragged_stay_as_they_are() -> None:
             Ragged.from_lists(wrong)
     with pytest.raises(InputError, match=re.escape("list 1, place 0 of its list, holds 'a'")):
         Ragged.from_lists([[1], ["a"]])
+
+
+ROWS: dict[str, tuple[Any, Any]] = {
+    "pairs": ([("u", "a"), ("v", "b")], [("u", "b"), ("v", "b")]),
+    "dict items": ({1: 10, 2: 12}.items(), {1: 10, 2: 13}.items()),
+    "rows of three": ([(1, 10)], [(1, 10, 1), (1, 11, 2)]),
+    "an iterator": (zip([1, 2], [10, 12], strict=True), zip([1, 2], [10, 13], strict=True)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_two_tables_of_tuples_are_asked_about(name: str) -> None:
+    labels, predictions = map(list, ROWS[name])
+    with pytest.raises(UsageError, match=r"are tuples, .*DataFrame .* \[list\(one\) for one in"):
+        rankmill.evaluate(labels, predictions, "map")
+
+
+@pytest.mark.parametrize(
+    "predictions",
+    [
+        [[1, 10], [2, 12]],
+        [(1, 10, 11, 12), (2, 12)],
+        [(1,), (2,)],
+        np.array([[1, 10], [2, 12]]),
+        ((1, 10), [2, 12]),
+    ],
+)
+def test_tuples_on_one_side_or_of_other_lengths_are_lists(predictions: Any) -> None:
+    assert rankmill.evaluate([(1, 10), (2, 12)], predictions, "hit").metrics["hit"] == 1
+
+
+def test_the_ways_on_with_tuples_work() -> None:
+    rows = [("u", "a"), ("v", "b")], [("u", "b"), ("v", "b")]
+    listed = [[list(one) for one in side] for side in rows]
+    assert rankmill.evaluate(*listed, "hit").metrics["hit"] == 1
+    framed = [pd.DataFrame(side, columns=["query", "item"]) for side in rows]
+    assert rankmill.evaluate(*framed, "hit").metrics["hit"] == 0.5

@@ -289,8 +289,15 @@ def _first_lengths(one: Input) -> np.ndarray:
 def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:
     """Raise an error if only one side has places for query ids, or if they differ in length.
 
+    Rows of tables on both sides are asked about: taken for lists, they hold their queries as items.
     `role` is what the other side is given as.
     """
+    if labels.tuples and predictions.tuples:
+        raise UsageError(
+            f"labels and {role} are tuples, which may be rows, such as (query, item), or lists "
+            "of items: give rows as a DataFrame or as {query: [items]}, and the items of each "
+            "query as a list: [list(one) for one in ...]"
+        )
     if labels.positional != predictions.positional:
         one, other = ("labels", role) if labels.positional else (role, "labels")
         listed = labels if labels.positional else predictions

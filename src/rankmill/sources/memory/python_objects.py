@@ -61,6 +61,7 @@ EXPECTED = (
     "systems are for evaluate_runs"
 )
 ZEROS_AND_ONES = (int, float, np.number, np.bool_)
+ROW = (2, 3)  # so many values has a row of query and item, or of these and a number
 # So many items are few, and less than a batch.
 FEW = BATCH_ROWS
 VECTORS = "{item: vector}, or a matrix whose row i is item i"
@@ -104,7 +105,15 @@ def open_positional(value: Any, role: Role, name: str) -> Source:
         )
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
-    return _open_lists(value, None, role, name)
+    rows = (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(
+            isinstance(one, tuple) and len(one) in ROW and not any(map(is_list_like, one))
+            for one in value
+        )
+    )
+    return replace(_open_lists(value, None, role, name), tuples=rows)
 
 
 def refuse_spark(value: Any, asked: InputOptions) -> Source:
