@@ -438,7 +438,7 @@ BUDGETS = {
     "adapters": 1_442,
     "analysis": 3_804,
     "cli": 2_095,
-    "columns": 1_119,
+    "columns": 1_121,
     "config": 664,
     "engine": 3_250,
     "io": 843,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 533,
     "semantics": 191,
     "show": 804,
-    "sources": 6_277,
+    "sources": 6_307,
     "spark": 1_277,
 }
 

@@ -123,6 +123,11 @@ def check_valid(data: Any, name: str) -> None:
     try:
         data.validate(full=True)
     except (pa.ArrowInvalid, IndexError) as error:
+        if "does not fit in precision" in str(error):  # DuckDB's largest HUGEINT
+            raise InputError(
+                f"{name} holds a number of more than 38 digits, the most of a decimal: cast the "
+                "column to text, or to a smaller integer"
+            ) from None
         raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
 
 

@@ -75,6 +75,40 @@ NO_ORC = (
 )
 _SUFFIXES = {kind: one.suffixes for kind, one in FORMATS.items()} | {ORC: (".orc",)}
 
+_LOADED = "load it in Python, and give what it holds"
+# Where and with which bytes a binary file begins -> what it is, and how to give it.
+_BINARY: dict[tuple[int, bytes | tuple[bytes, ...]], str] = {
+    (0, b"PAR1"): "Parquet: name the format parquet with --labels-as or --predictions-as",
+    (0, b"ARROW1"): "an Arrow file: name the format arrow with --labels-as or --predictions-as",
+    (0, b"\x93NUMPY"): f"an array of NumPy: {_LOADED}: numpy.load(path)",
+    (
+        0,
+        (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5"),
+    ): f"a pickle of Python: {_LOADED}: pickle.load(file)",
+    (0, b"SQLite format 3"): "a database of SQLite: give the table of a query, as pandas.read_sql "
+    "or duckdb.sql gives it, or a CSV file of it",
+    (8, b"DUCK"): "a database of DuckDB: give the relation of a query, as "
+    "duckdb.connect(path).sql(query), or a Parquet file of it",
+    (0, b"\x89HDF"): f"HDF5: {_LOADED}, such as by pandas.read_hdf(path)",
+    (0, b"\xd0\xcf\x11\xe0"): "an old file of Excel: save it as CSV",
+    (0, b"Obj\x01"): "Avro: convert it to Parquet",
+}
+FIRST_BYTES = 16
+"""So many bytes tell what a binary file is."""
+
+
+def binary_kind(start: bytes) -> str:
+    r"""What a binary file is by its first bytes, and how to give it; empty if they do not tell.
+
+    Examples
+    --------
+    >>> binary_kind(b"Obj\x01\x04"), binary_kind(b"user_id,item_id")
+    ('Avro: convert it to Parquet', '')
+    """
+    found = (what for (place, magic), what in _BINARY.items() if start.startswith(magic, place))
+    return next(found, "")
+
+
 COMPRESSIONS = {
     **{".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"},
     **{".xz": "xz", ".zip": "zip"},
