@@ -287,7 +287,7 @@ def left_out(
         if "#" in pattern and like:
             raise InputError(
                 f"the folder {directory} holds {'/'.join(parts)}, which has no suffix and would be "
-                f"left out, beside {os.path.basename(like)}: add {suffixes[0]} to its name, or "
+                f"left out, unlike {os.path.basename(like)}: add {suffixes[0]} to its name, or "
                 "move it away"
             )
     names = ", ".join("/".join(parts) for parts in others[:_FEW])

@@ -253,7 +253,7 @@ def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
     if isinstance(held, tuple) and len(held) == 2 and all(map(_are_integers, held)):
         raise UsageError(
             f"{name} holds {shown(held)}, a tuple of two lists; expected a list of items: of ids "
-            "beside their distances, give the ids alone, or pairs: [(item, number)]"
+            "with their distances, give the ids alone, or pairs: [(item, number)]"
         )
     if held is not first[0] or paths_of(inner, "", "number"):
         return "hits"
