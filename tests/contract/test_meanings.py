@@ -128,6 +128,9 @@ MEANINGS = {
     "scores with percent signs": ordered("score", ["8%", "9%", "7%"], "leave out the percent"),
     "scores with decimal commas": ordered("score", ["0,8", "0,9", "0,7"], "decimal point"),
     "scores of no known name": ordered("thing", [0.8, 0.9, 0.7], "if it is the score"),
+    "scores in text that no double holds": ordered(
+        "score", [f"{2**53 + 1}", f"{2**53}", "5"], "has no float64 of the same value"
+    ),
     "distances": ordered("distance", [0.2, 0.1, 0.3], "is smaller for better items"),
     "a missing item": Meaning(
         table(user_id=[1, 2, 3], item_id=[10, 12, None]),

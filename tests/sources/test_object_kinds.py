@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill import InputError, RankmillError, kaggle
+from rankmill import InputError, RankmillError, UsageError, kaggle
 from rankmill.arrays import Ragged
 
 pytestmark = pytest.mark.small
@@ -216,3 +216,86 @@ def test_numbers_of_a_ragged_stay_as_they_are() -> None:
             Ragged.from_lists(wrong)
     with pytest.raises(InputError, match=re.escape("list 1, place 0 of its list, holds 'a'")):
         Ragged.from_lists([[1], ["a"]])
+
+
+ROWS: dict[str, tuple[Any, Any]] = {
+    "pairs": ([("u", "a"), ("v", "b")], [("u", "b"), ("v", "b")]),
+    "dict items": ({1: 10, 2: 12}.items(), {1: 10, 2: 13}.items()),
+    "rows of three": ([(1, 10)], [(1, 10, 1), (1, 11, 2)]),
+    "an iterator": (zip([1, 2], [10, 12], strict=True), zip([1, 2], [10, 13], strict=True)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_two_tables_of_tuples_are_asked_about(name: str) -> None:
+    labels, predictions = map(list, ROWS[name])
+    with pytest.raises(UsageError, match=r"are tuples, .*DataFrame .* \[list\(one\) for one in"):
+        rankmill.evaluate(labels, predictions, "map")
+
+
+@pytest.mark.parametrize(
+    "predictions",
+    [
+        [[1, 10], [2, 12]],
+        [(1, 10, 11, 12), (2, 12)],
+        [(1,), (2,)],
+        np.array([[1, 10], [2, 12]]),
+        ((1, 10), [2, 12]),
+    ],
+)
+def test_tuples_on_one_side_or_of_other_lengths_are_lists(predictions: Any) -> None:
+    assert rankmill.evaluate([(1, 10), (2, 12)], predictions, "hit").metrics["hit"] == 1
+
+
+def test_the_ways_on_with_tuples_work() -> None:
+    rows = [("u", "a"), ("v", "b")], [("u", "b"), ("v", "b")]
+    listed = [[list(one) for one in side] for side in rows]
+    assert rankmill.evaluate(*listed, "hit").metrics["hit"] == 1
+    framed = [pd.DataFrame(side, columns=["query", "item"]) for side in rows]
+    assert rankmill.evaluate(*framed, "hit").metrics["hit"] == 0.5
+
+
+COUNTS = {
+    "of integers": {1: pd.Series([5, 3], index=[11, 10]), 2: pd.Series([12, 4], index=[12, 13])},
+    "of texts": {1: pd.Series([3, 5], index=["b", "a"]), 2: pd.Series([4], index=["c"])},
+    "by pandas": {
+        q: pd.Series(items).value_counts() for q, items in {1: [7, 7, 8], 2: [9]}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_items_are_no_items(name: str) -> None:
+    with pytest.raises(InputError, match=r"Series of counts, .*\{query: series.to_dict"):
+        rankmill.evaluate({1: [10], 2: [12]}, COUNTS[name], "hit")
+    told = {query: one.to_dict() for query, one in COUNTS[name].items()}
+    labels = {query: [one.index[0]] for query, one in COUNTS[name].items()}
+    assert rankmill.evaluate(labels, told, "hit")["hit"] == 1
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("index", [None, "user", "at"])
+def test_series_cut_from_rows_hold_items(index: str | None, ascending: bool) -> None:
+    rows = pd.DataFrame(
+        {
+            "user": [1, 1, 2, 2, 2],
+            "item": [7, 9, 8, 9, 7],
+            "at": pd.date_range("2024-01-01", periods=5)[::-1],
+            "score": [0.2, 0.4, 0.5, 0.1, 0.3],
+        }
+    ).sort_values("score", ascending=ascending)
+    groups = rows if index is None else rows.set_index(index, drop=False)
+    groups.index.name = None
+    series = {query: group["item"] for query, group in groups.groupby("user")}
+    labels = {query: one.tolist() for query, one in series.items()}
+    assert rankmill.evaluate(labels, series, "precision@2")["precision@2"] == 1
+
+
+def test_a_tuple_of_ids_and_distances_is_no_list_of_pairs() -> None:
+    found = {1: ([11, 10], [1, 2]), 2: ([12, 13], [1, 3])}
+    with pytest.raises(UsageError, match=r"a tuple of two lists; .* give the ids alone, or pairs"):
+        rankmill.evaluate({1: [10], 2: [12]}, found, "hit")
+    pairs = {query: list(zip(*both, strict=True)) for query, both in found.items()}
+    for told in ({query: ids for query, (ids, _) in found.items()}, pairs):
+        assert rankmill.evaluate({1: [10], 2: [12]}, told, "hit")["hit"] == 1
+    assert rankmill.evaluate({1: [10]}, {1: ([11, 0.9], [10, 0.8])}, "hit")["hit"] == 1

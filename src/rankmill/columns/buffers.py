@@ -27,6 +27,11 @@ _DTYPES = {
 }
 _ARROW_TYPES = {dtype: kind for kind, dtype in _DTYPES.items()}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# What is wrong with an integer beyond 2**53, and what to do.
+NO_FLOAT = (
+    "has no float64 of the same value: give smaller numbers, or a rank in place of a score; if "
+    "rounding does no harm, cast the column to double (in text, write 7.0 for 7)"
+)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -63,18 +68,25 @@ def validity_of(array: Any) -> np.ndarray:
     return numbers_of(array.is_valid().cast(pa.uint8())).view(np.bool_)
 
 
-def floats_of(numbers: Any) -> np.ndarray:
-    """Numbers of any Arrow type as float32 or float64; a null becomes NaN."""
+def floats_of(numbers: Any, name: str = "") -> np.ndarray:
+    """Numbers of any Arrow type as float32 or float64; a null becomes NaN.
+
+    Errors begin with the `name`, which tells what holds the numbers.
+    """
+    told = f"{name}: " if name else ""
     kind = numbers.type
     if kinds.is_decimal(kind):  # through text, because Arrow rounds other casts more than once
-        numbers = numbers.cast(pa.string()).cast(pa.float64())
+        exact, numbers = numbers, numbers.cast(pa.string()).cast(pa.float64())
+        for one in exact.filter(pc.greater_equal(pc.abs(numbers), 2.0**53)).to_pylist():
+            if one % 1 == 0 and one != float(one):
+                raise InputError(f"{told}the number {one} {NO_FLOAT}")
         kind = numbers.type
     if kinds.is_float16(kind):
         numbers = numbers.cast(pa.float32())
     if kinds.is_null(kind):
         return np.full(len(numbers), math.nan)
     if not is_number_type(kind):
-        raise InputError(f"it holds {kind}; expected numbers")
+        raise InputError(f"{told}it holds {kind}; expected numbers")
     if not kinds.is_integer(kind):
         return numbers_of(numbers, null=math.nan)
     integers = numbers_of(numbers, null=0)
@@ -84,10 +96,7 @@ def floats_of(numbers: Any) -> np.ndarray:
     inexact = (floats >= limit) if limit > 2**53 else np.zeros(len(floats), np.bool_)
     inexact |= np.where(inexact, 0, floats).astype(integers.dtype) != np.where(inexact, 0, integers)
     if inexact.any():
-        raise InputError(
-            f"the number {integers[int(inexact.argmax())]} has no float64 of the same value; cast "
-            "the column to double first if rounding does no harm"
-        )
+        raise InputError(f"{told}the number {integers[int(inexact.argmax())]} {NO_FLOAT}")
     if numbers.null_count:
         floats[~validity_of(numbers)] = math.nan
     return floats
@@ -114,6 +123,11 @@ def check_valid(data: Any, name: str) -> None:
     try:
         data.validate(full=True)
     except (pa.ArrowInvalid, IndexError) as error:
+        if "does not fit in precision" in str(error):  # DuckDB's largest HUGEINT
+            raise InputError(
+                f"{name} holds a number of more than 38 digits, the most of a decimal: cast the "
+                "column to text, or to a smaller integer"
+            ) from None
         raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
 
 

@@ -49,9 +49,9 @@ def head(source: LabelsLike | PredictionsLike) -> Head:
     Head
         A dict: "source", "format", "compression", "files", "rows" (None if not known yet), "role",
         "shape", "order", "columns", each with the "rules" that read it, "queries", the first ones,
-        "looked_at", the number of rows that these come from, "comment_lines", and "problem". If a
-        column is missing or the first rows are wrong, "problem" says so, and what is not known is
-        None or empty.
+        "looked_at", the number of rows that these come from, "comment_lines", "notes", and
+        "problem". If a column is missing or the first rows are wrong, "problem" says so, and what
+        is not known is None or empty.
 
     Raises
     ------
@@ -80,6 +80,7 @@ def head(source: LabelsLike | PredictionsLike) -> Head:
                 told["looked_at"] = batch.data.num_rows
                 told |= one.comment_lines()
                 told["columns"] = _columns(one.source, one)  # with the rules that rows told of
+                told["notes"] = one.source.findings.notes()
         except InputError as error:
             told["problem"] = str(error)
     return told
@@ -111,6 +112,7 @@ def _described(source: Source, one: Input | None) -> dict[str, Any]:
         "queries": [],
         "looked_at": 0,
         "comment_lines": 0,
+        "notes": source.findings.notes(),
         "problem": None,
     }
 
@@ -301,6 +303,7 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
         facts.append(("first queries", f"of the first {plural(told['looked_at'], 'row')}"))
     if told["comment_lines"]:
         facts.append(("comments", f"{plural(told['comment_lines'], 'line')}, skipped"))
+    facts += [("note", note) for note in told["notes"]]
     return Facts(facts)
 
 

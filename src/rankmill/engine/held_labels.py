@@ -158,10 +158,7 @@ def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers)
     """Return the weight of each query of the index; InputError if one is missing or wrong."""
     source = labels.source.name
     column = read_label_facts(labels, index, [name], workers)[name]
-    try:
-        found = floats_of(column).astype(np.float64)
-    except InputError as error:
-        raise InputError(f"{source}: column {name!r}: {error}") from None
+    found = floats_of(column, f"{source}: column {name!r}").astype(np.float64)
     good = (found == 0) | ((found >= LEAST_WEIGHT) & (found <= LARGEST_WEIGHT))
     if not good.all():
         place = int(good.argmin())

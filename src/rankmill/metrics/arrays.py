@@ -387,7 +387,4 @@ def _gains(gain: Any, label_offsets: np.ndarray) -> np.ndarray:
             "the lists of gain do not have the same length as those of labels; expected one gain "
             "per label"
         )
-    try:
-        return floats_of(values).astype(np.float64, copy=False)
-    except InputError as error:
-        raise InputError(f"gain: {error}") from None
+    return floats_of(values, "gain").astype(np.float64, copy=False)

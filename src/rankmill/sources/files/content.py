@@ -9,7 +9,14 @@ import numpy as np
 
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.files.files import File
-from rankmill.sources.files.formats import NO_ORC, ORC, UNSURE, format_of_name
+from rankmill.sources.files.formats import (
+    FIRST_BYTES,
+    NO_ORC,
+    ORC,
+    UNSURE,
+    binary_kind,
+    format_of_name,
+)
 from rankmill.sources.roles.source import InputOptions
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ def _format_of_content(file: File, kind: str | None, asked: InputOptions, alone:
     """The format by the first bytes; `kind` is what the name says if these do not decide."""
     try:
         with file.opened() as opened:
-            start = bytes(opened.read(8))
+            start = bytes(opened.read(FIRST_BYTES))
     except OSError as error:
         if is_shortage(error, f"reading {file.name}"):
             raise
@@ -58,6 +65,8 @@ def _format_of_content(file: File, kind: str | None, asked: InputOptions, alone:
     for magic, binary in MAGIC.items():
         if start.startswith(magic):
             return binary
+    if what := binary_kind(start):
+        raise InputError(f"{file.name} is {what}")
     from rankmill.sources.files.text_blocks import (
         NulError,
         last_character,
@@ -111,11 +120,9 @@ def kind_of_text(head: TextBlock, alone: bool = False, columns: int = 0) -> str 
     )
 
     text = head.data.tobytes()
-    first, _, others = text.strip().partition(b"\n")
-    if first[:1] in (b"{", b"["):
-        # A single object may be a row, or all rows.
-        several = not alone or others.strip()
-        return "jsonl" if several and is_object(first.strip()) else "json"
+    if kind := json_kind(text, alone):
+        return kind
+    first = text.strip().partition(b"\n")[0]
     rows = [row for _, row in trec_rows(text)]
     if is_trec([row.split() for row in rows]) or is_trec([row.split(b"\t") for row in rows]):
         return "trec"
@@ -128,6 +135,22 @@ def kind_of_text(head: TextBlock, alone: bool = False, columns: int = 0) -> str 
     if not len(fields) or fields[0] == 1 or (bare and not columns):
         return None
     return "tsv" if separator == "\t" else "csv"
+
+
+def json_kind(text: bytes, alone: bool = True) -> str:
+    r"""The format of JSON that the first lines of a text look like; empty if they look like none.
+
+    Examples
+    --------
+    >>> json_kind(b'{"user_id": 1}\n{"user_id": 2}\n'), json_kind(b"user_id,item_id\n")
+    ('jsonl', '')
+    """
+    first, _, others = text.strip().partition(b"\n")
+    if first[:1] not in (b"{", b"["):
+        return ""
+    # A single object may be a row, or all rows.
+    several = not alone or others.strip()
+    return "jsonl" if several and is_object(first.strip()) else "json"
 
 
 def is_object(line: bytes) -> bool:

@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +30,7 @@ from rankmill.sources.files.formats import (
     files_of_one_format,
     format_of_name,
     is_below,
+    left_out,
     part_of_table,
     table_kind,
     tables_among,
@@ -50,6 +51,7 @@ class File:
     encoding: str = ""  # of its text, if the caller named one; otherwise it is UTF-8
     block: int | None = None  # how many bytes of its text are read at a time, if that is told
     table: str = ""  # the format of a table, if this is its folder
+    note: str = ""  # on others of its folder, which are not read
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -120,8 +122,9 @@ def _find(path: str, told: str | None) -> Iterator[File]:
     for match in matches:
         base = Path(match) if exists else _fixed(path)
         if Path(match).is_dir():
-            for file, kind in _files_of_directory(match, told):
-                yield File(file, file, table=kind) if kind else _file(file, base)
+            tables, files, note = _files_of_directory(match, told)
+            yield from (File(folder, folder, table=kind) for folder, kind in tables)
+            yield from _noted([_file(file, base) for file in files], note)
         else:
             yield _file(match, base.parent if exists else base)
 
@@ -146,11 +149,18 @@ def _fixed(pattern: str) -> Path:
     return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
 
 
-def _files_of_directory(directory: str, told: str | None) -> list[tuple[str, str]]:
-    """The tables of a directory on the disk, and the files that `files_of_one_format` chooses."""
+def _noted(files: list[File], note: str) -> list[File]:
+    return [replace(files[0], note=note), *files[1:]] if note else files
+
+
+def _files_of_directory(
+    directory: str, told: str | None
+) -> tuple[list[tuple[str, str]], list[str], str]:
+    """The tables of a directory on the disk, the files of one format, and the note on others."""
     root = Path(directory)
     tables: list[tuple[str, str]] = []
     found: list[tuple[str, tuple[str, ...]]] = []
+    others: list[tuple[str, tuple[str, ...]]] = []
     for folder, below, names in os.walk(root):
         if kind := table_kind(folder):
             tables.append((folder, kind))
@@ -158,14 +168,17 @@ def _files_of_directory(directory: str, told: str | None) -> list[tuple[str, str
             continue
         inner = Path(folder)
         start, parts = str(inner / "_")[:-1], inner.relative_to(root).parts
-        found += [
-            (start + name, (*parts, name))
-            for name in names
-            if format_of_name(name) is not None and os.path.isfile(start + name)
-        ]
+        for name in names:
+            path = start + name
+            # A link to nothing is no file, and a part that is missing.
+            read = format_of_name(name) and (os.path.isfile(path) or os.path.islink(path))
+            (found if read else others).append((path, (*parts, name)))
+        links = (one for one in below if os.path.islink(start + one))  # which are not followed
+        others += [(start + one, (*parts, one)) for one in links]
     found.sort(key=lambda one: one[1])
     files = files_of_one_format(directory, found, told) if found or not tables else []
-    return [*sorted(tables), *((file, "") for file in files)]
+    note = left_out(directory, [*found, *sorted(others)], files) if files else ""
+    return sorted(tables), files, note
 
 
 # ------------------------------------------------------------------ stores
@@ -264,11 +277,14 @@ def _files_below(place: Stored, folder: str, told: str | None, base: str) -> lis
         File(_name(place, path), path, filesystem=place.filesystem, table=kind)
         for path, kind in sorted(tables.items())
     ]
-    found = [(path, _below(path, folder)) for path in sorted(files) if not is_below(path, tables)]
+    every = [(path, _below(path, folder)) for path in sorted(files) if not is_below(path, tables)]
+    found = [one for one in every if format_of_name(one[0])]
     if tables and not found:
         return of_tables
     chosen = files_of_one_format(_name(place, folder), found, told)
-    return of_tables + [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
+    note = left_out(_name(place, folder), every, chosen)
+    objects = [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
+    return of_tables + _noted(objects, note)
 
 
 def _below(path: str, folder: str) -> list[str]:

@@ -28,6 +28,7 @@ from rankmill.kernels.footers import (
 )
 from rankmill.records import record
 from rankmill.sources.files.files import REMEDY, File, broken, first_line
+from rankmill.sources.files.formats import FIRST_BYTES, binary_kind
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -92,6 +93,10 @@ def read_footer(file: File, known: dict[tuple[bytes, int], Any] | None = None) -
             raise
         if file.filesystem is not None and is_of_store(error):
             raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
+        with file.opened() as opened:
+            what = binary_kind(bytes(opened.read(FIRST_BYTES)))
+        if what and metadata is None and "name the format parquet" not in what:
+            raise InputError(f"{path} is {what}") from None
         raise InputError(
             f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
         ) from None

@@ -1,6 +1,7 @@
 """The formats of files: their names and suffixes, and folders that are tables."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -73,6 +74,40 @@ NO_ORC = (
     "pyarrow.parquet.write_table(pyarrow.orc.read_table('old.orc'), 'new.parquet')"
 )
 _SUFFIXES = {kind: one.suffixes for kind, one in FORMATS.items()} | {ORC: (".orc",)}
+
+_LOADED = "load it in Python, and give what it holds"
+# Where and with which bytes a binary file begins -> what it is, and how to give it.
+_BINARY: dict[tuple[int, bytes | tuple[bytes, ...]], str] = {
+    (0, b"PAR1"): "Parquet: name the format parquet with --labels-as or --predictions-as",
+    (0, b"ARROW1"): "an Arrow file: name the format arrow with --labels-as or --predictions-as",
+    (0, b"\x93NUMPY"): f"an array of NumPy: {_LOADED}: numpy.load(path)",
+    (
+        0,
+        (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5"),
+    ): f"a pickle of Python: {_LOADED}: pickle.load(file)",
+    (0, b"SQLite format 3"): "a database of SQLite: give the table of a query, as pandas.read_sql "
+    "or duckdb.sql gives it, or a CSV file of it",
+    (8, b"DUCK"): "a database of DuckDB: give the relation of a query, as "
+    "duckdb.connect(path).sql(query), or a Parquet file of it",
+    (0, b"\x89HDF"): f"HDF5: {_LOADED}, such as by pandas.read_hdf(path)",
+    (0, b"\xd0\xcf\x11\xe0"): "an old file of Excel: save it as CSV",
+    (0, b"Obj\x01"): "Avro: convert it to Parquet",
+}
+FIRST_BYTES = 16
+"""So many bytes tell what a binary file is."""
+
+
+def binary_kind(start: bytes) -> str:
+    r"""What a binary file is by its first bytes, and how to give it; empty if they do not tell.
+
+    Examples
+    --------
+    >>> binary_kind(b"Obj\x01\x04"), binary_kind(b"user_id,item_id")
+    ('Avro: convert it to Parquet', '')
+    """
+    found = (what for (place, magic), what in _BINARY.items() if start.startswith(magic, place))
+    return next(found, "")
+
 
 COMPRESSIONS = {
     **{".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"},
@@ -205,6 +240,62 @@ def files_of_one_format(
             "_ are ignored)"
         )
     return files
+
+
+# What stands beside data and holds none, by a word in its name or by its suffix.
+_ABOUT = re.compile(
+    r"(readme|licen[cs]e|notice|citation|changelog|schema|manifest|metadata|checksum|dataset_info"
+    r"|success)|^(state|config)[.]json$|(md5|sha[0-9]+)(sums?)?([.]txt)?$"
+    r"|[.](md|rst|html?|pdf|png|jpe?g|svg|py|ipynb|sh|sql|ya?ml|toml|ini|cfg|log|crc|sig|asc)$"
+)
+# What differs between the names of the parts of one output.
+_NUMBERS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+")
+_FEW = 3
+
+
+def left_out(
+    directory: str, found: Iterable[tuple[str, Sequence[str]]], chosen: Sequence[str]
+) -> str:
+    """The note on files of a directory that are not read, as their names are not those of data.
+
+    `found` is as in `files_of_one_format`. Empty if there is nothing to tell; InputError for a part
+    of the same output as one of the `chosen` files, of which only the suffix is missing.
+
+    Examples
+    --------
+    >>> found = [(f"lab/{name}", [name]) for name in ("a.csv", "b.txt", "README.txt")]
+    >>> left_out("lab", found, ["lab/a.csv"]).partition(":")[0]
+    'lab'
+    >>> left_out("lab", [found[0], found[2]], ["lab/a.csv"])
+    ''
+    """
+    read = {*chosen}
+    others = [
+        parts
+        for path, parts in found
+        if path not in read
+        and not any(part[0] in "._" for part in parts)
+        and not _ABOUT.search(parts[-1].lower())
+    ]
+    if not others:
+        return ""
+    suffixes = _SUFFIXES[format_of_name(chosen[0]) or "csv"]
+    outputs = {_NUMBERS.sub("#", os.path.basename(one).partition(".")[0]): one for one in chosen}
+    for parts in others:
+        pattern = _NUMBERS.sub("#", parts[-1])
+        like = outputs.get(pattern, "")
+        if "#" in pattern and like:
+            raise InputError(
+                f"the folder {directory} holds {'/'.join(parts)}, which has no suffix and would be "
+                f"left out, unlike {os.path.basename(like)}: add {suffixes[0]} to its name, or "
+                "move it away"
+            )
+    names = ", ".join("/".join(parts) for parts in others[:_FEW])
+    more = f", and {len(others) - _FEW:,} more" if others[_FEW:] else ""
+    return (
+        f"{directory}: not read, as they do not end in {' or '.join(suffixes)}: {names}{more}; "
+        "if these are data, rename them by their format"
+    )
 
 
 # ------------------------------------------------------------------ folders of tables

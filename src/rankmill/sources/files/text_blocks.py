@@ -26,6 +26,7 @@ from rankmill.kernels.text import (
     survey,
 )
 from rankmill.sources.files.files import File, check_unchanged, first_line
+from rankmill.sources.files.formats import FIRST_BYTES, binary_kind
 
 # ------------------------------------------------------------------ text of any encoding
 
@@ -68,7 +69,15 @@ def _only_file(raw: Any, name: str) -> Any:
 
     archive = zipfile.ZipFile(raw)
     held = [one for one in archive.namelist() if not one.endswith("/") and BESIDE not in one]
-    if len(held) != 1:
+    if len(held) != 1 or held[0].endswith(".npy"):
+        if any(one.startswith("xl/") for one in held):
+            raise InputError(
+                f"{name} is a workbook of Excel: save it as CSV, or give pandas.read_excel(path)"
+            )
+        if held and all(one.endswith(".npy") for one in held):
+            raise InputError(
+                f"{name} holds arrays of NumPy: give one in Python: numpy.load(path)[name]"
+            )
         listed = ", ".join([*held[:3], *(["..."] if held[3:] else [])]) or "none"
         raise InputError(
             f"{name} is a zip of {len(held)} files: {listed}; expected one: unpack it, and name "
@@ -212,6 +221,8 @@ HEAD_BYTES = 1 << 20
 LONGEST_LINE = 1 << 26
 # The end of most lines is in so many bytes.
 LAST_BYTES = 1 << 12
+# Bytes below this are in no text.
+CONTROL = ord("\t")
 # The first bytes of text in UTF-16 and UTF-32, longest first.
 OTHER_ENCODINGS = {
     b"\xff\xfe\0\0": "utf-32",
@@ -358,7 +369,10 @@ def _read_more(stream: Any, pending: np.ndarray, size: int) -> np.ndarray:
 
 def _without_mark(chunk: np.ndarray, name: str) -> np.ndarray:
     """The start of a text without a byte order mark; an InputError if no text begins like this."""
-    start = chunk[:4].tobytes()
+    start = chunk[:FIRST_BYTES].tobytes()
+    no_text = start[:1] >= b"\x80" or (chunk[:LAST_BYTES] < CONTROL).any()
+    if no_text and (what := binary_kind(start)):
+        raise InputError(f"{name} is {what}")
     for mark, encoding in OTHER_ENCODINGS.items():
         if start.startswith(mark):
             raise InputError(

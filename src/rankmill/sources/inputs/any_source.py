@@ -175,6 +175,8 @@ def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
     module = importlib.import_module(f"rankmill.sources.{place}")
     with outside(name):
         source: Source = module.open_files(files, name, replace(asked, format=kind))
+    for note in filter(None, (file.note for file in files)):
+        source.findings.say(note)
     for file, schema in source.kinds().items():
         _check_names(file, schema)
     return _bounded(source)

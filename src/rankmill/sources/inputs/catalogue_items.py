@@ -390,10 +390,7 @@ def _of_lists(batch: Batch, name: str, known: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _floats(numbers: Any, batch: Batch, name: str) -> np.ndarray:
-    try:
-        return floats_of(numbers)
-    except InputError as error:
-        raise InputError(f"{batch.source}: column {name!r}: {error}") from None
+    return floats_of(numbers, f"{batch.source}: column {name!r}")
 
 
 def _other_length(place: Place, row: int, found: int, wanted: int) -> InputError:

@@ -245,7 +245,7 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
     gain, score = labels.columns.gain, predictions.columns.score
     if gain is not None and score is None and plain(gain) in _SCORES:
         ranked = any(plain(name) in _RANKS for name in labels.source.schema.names)
-        if ranked or (floats_of(first_values(labels.source, gain)) % 1 > 0).any():
+        if ranked or (_first_gains(labels, gain) % 1 > 0).any():
             labels.source.findings.say(
                 f"the gains of {labels.source.name} are its {gain!r}, as of predictions, and "
                 f"{predictions.source.name} has no scores: {_SWAPPED}"
@@ -256,13 +256,12 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
         value_type(one.source.schema.field(name).type)
         for one, name in ((labels, gain), (predictions, score))
     )
-    if kinds.is_floating(of_gain) and kinds.is_integer(of_score):
-        first = floats_of(first_values(labels.source, gain))
-        if (first % 1 > 0).any():
-            labels.source.findings.say(
-                f"the gains of {labels.source.name} ({gain!r}) have decimals, and the scores of "
-                f"{predictions.source.name} ({score!r}) have none: {_SWAPPED}"
-            )
+    whole = kinds.is_floating(of_gain) and kinds.is_integer(of_score)
+    if whole and (_first_gains(labels, gain) % 1 > 0).any():
+        labels.source.findings.say(
+            f"the gains of {labels.source.name} ({gain!r}) have decimals, and the scores of "
+            f"{predictions.source.name} ({score!r}) have none: {_SWAPPED}"
+        )
 
 
 def _wide(one: Input) -> bool:
@@ -286,11 +285,22 @@ def _first_lengths(one: Input) -> np.ndarray:
     return lengths_of(split_lists(head(one.source, [item])[item])[0])
 
 
+def _first_gains(labels: Input, gain: str) -> np.ndarray:
+    return floats_of(first_values(labels.source, gain), f"{labels.source.name}: column {gain!r}")
+
+
 def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:
     """Raise an error if only one side has places for query ids, or if they differ in length.
 
+    Rows of tables on both sides are asked about: taken for lists, they hold their queries as items.
     `role` is what the other side is given as.
     """
+    if labels.tuples and predictions.tuples:
+        raise UsageError(
+            f"labels and {role} are tuples, which may be rows, such as (query, item), or lists "
+            "of items: give rows as a DataFrame or as {query: [items]}, and the items of each "
+            "query as a list: [list(one) for one in ...]"
+        )
     if labels.positional != predictions.positional:
         one, other = ("labels", role) if labels.positional else (role, "labels")
         listed = labels if labels.positional else predictions
@@ -440,7 +450,7 @@ def map_confidences(
             offsets, column = split_lists(column)
         else:
             offsets = np.array([0, len(column)])
-        return work(offsets, confidences_of(column, columns))
+        return work(offsets, confidences_of(column, columns, batch.source))
 
     def of_lists(lists: Lists) -> Value:
         if arrange is not None:

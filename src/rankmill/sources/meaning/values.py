@@ -1,6 +1,7 @@
 """The values of a column in a batch, be it one a row or lists of them, and how they are changed."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import (
+    NO_FLOAT,
     array_of_values,
     arrow_of,
     floats_of,
@@ -357,9 +359,22 @@ def _numbers(values: Values, role: str, whole: bool, comma: bool) -> Any:
     if kinds.is_boolean(array.type):
         return array.cast(pa.uint8()).cast(pa.int64() if whole else pa.uint8())
     if is_text_type(array.type):
+        if whole and not comma:
+            with suppress(pa.ArrowInvalid):  # where a float64 may be another rank
+                return values.texts().cast(pa.int64())
         array = _of_texts(values, role, comma)
+        _check_exact(values, floats_of(array))
     ranks = whole and not kinds.is_integer(array.type)
     return values._replace(array=array).whole(math.inf, lambda found: WHOLE) if ranks else array
+
+
+def _check_exact(values: Values, floats: np.ndarray) -> None:
+    """Raise InputError if a text is an integer beyond 2**53 that is another one as a float."""
+    large = np.flatnonzero(np.abs(floats) >= MOST_EXACT)
+    texts = values.texts().take(arrow_of(large)).to_pylist() if len(large) else ()
+    for i, text in zip(large.tolist(), texts, strict=True):
+        if _INTEGER.fullmatch(text) and int(text) != float(floats[i]):
+            raise values.error(i, f"it {NO_FLOAT}")
 
 
 def _of_texts(values: Values, role: str, comma: bool) -> Any:
@@ -401,4 +416,6 @@ def _of_texts(values: Values, role: str, comma: bool) -> Any:
     raise values.error(i, todo)
 
 
+MOST_EXACT = 2.0**53
+_INTEGER = re.compile(r"\s*[-+]?[0-9]{1,400}\s*")
 _NUMBER = f"^(?:{PATTERNS['fraction'].pattern}|[-+]?inf(?:inity)?|nan)$"

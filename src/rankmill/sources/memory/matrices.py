@@ -134,7 +134,7 @@ def _block(
     matrix: Matrix, columns: Columns, name: str, start: int, end: int, depth: int, tied: bool
 ) -> Iterator[Lists]:
     """Yield the one block of a piece; a generator, as then the thread that takes it does it."""
-    scores = floats_of_rows(matrix, start, end)
+    scores = floats_of_rows(matrix, start, end, name)
     if columns.nan_last:
         scores = np.where(np.isnan(scores), scores.dtype.type(-math.inf), scores)
     offsets, items, numbers, ties = best_of(scores, depth, name, start, tied=tied)
@@ -264,12 +264,12 @@ def _open_cells(
     return replace(source, unordered=ranked, width=shape[1])
 
 
-def floats_of_rows(matrix: Matrix, start: int, end: int) -> np.ndarray:
+def floats_of_rows(matrix: Matrix, start: int, end: int, name: str = "") -> np.ndarray:
     """Rows of a matrix as float32 or float64."""
     block = matrix.block(start, end)
     if block.dtype.kind == "b":
         return block.astype(np.float32)
-    return floats_of(arrow_of(block.ravel())).reshape(block.shape)
+    return floats_of(arrow_of(block.ravel()), name).reshape(block.shape)
 
 
 # ------------------------------------------------------------------ the best items of a matrix

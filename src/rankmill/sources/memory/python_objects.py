@@ -61,6 +61,7 @@ EXPECTED = (
     "systems are for evaluate_runs"
 )
 ZEROS_AND_ONES = (int, float, np.number, np.bool_)
+ROW = (2, 3)  # so many values has a row of query and item, or of these and a number
 # So many items are few, and less than a batch.
 FEW = BATCH_ROWS
 VECTORS = "{item: vector}, or a matrix whose row i is item i"
@@ -104,7 +105,15 @@ def open_positional(value: Any, role: Role, name: str) -> Source:
         )
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
-    return _open_lists(value, None, role, name)
+    rows = (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(
+            isinstance(one, tuple) and len(one) in ROW and not any(map(is_list_like, one))
+            for one in value
+        )
+    )
+    return replace(_open_lists(value, None, role, name), tuples=rows)
 
 
 def refuse_spark(value: Any, asked: InputOptions) -> Source:
@@ -144,11 +153,15 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         schema[number] = pa.large_list(pa.large_string() if texts else pa.float64())
     elif role != "features" and first:
         fractions = pa.types.is_floating(schema[listed].value_type)
-        if fractions or all(map(_is_of_zeros_and_ones, first)):
+        counts = _are_counts(first)
+        if fractions or counts or all(map(_is_of_zeros_and_ones, first)):
             way = "rankmill.arrays.Matrix(...)" + " or {query: {item: number}}" * (
                 queries is not None
             )
             held = "floats" if fractions else "lists of 0 and 1 alone, with repeats"
+            if counts:
+                held = "Series of counts, with the items in their index, as value_counts() gives"
+                way = "{query: series.to_dict()}, and series.tolist() if the values are the items"
             raise InputError(
                 f"{name} contains {held}; expected the items of each query, which are integers or "
                 f"strings. If it has the {number} of each item, use {way}"
@@ -211,6 +224,21 @@ def _is_of_zeros_and_ones(cell: Any) -> bool:
     return len(cell) > 2 and all(isinstance(one, ZEROS_AND_ONES) and one in (0, 1) for one in cell)
 
 
+def _are_counts(cells: list[Any]) -> bool:
+    """Whether cells are Series of pandas that hold integers of the items in their index.
+
+    The index of others tells of the rows that they were cut from: row numbers, queries or times.
+    """
+    if not all(hasattr(one, "iloc") and one.dtype.kind in "iu" for one in cells):
+        return False
+    if not all(one.index.is_unique and type(one.index).__name__ != "RangeIndex" for one in cells):
+        return False
+    if all(one.name == "count" or one.index.inferred_type == "string" for one in cells):
+        return max(map(len, cells)) > 1  # a text may be the query of a row
+    in_order = all(one.index.is_monotonic_increasing for one in cells)
+    return not in_order and all(one.is_monotonic_decreasing for one in cells)
+
+
 def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
     """What the lists are, told by some of the first of them that are not empty."""
     if not first:
@@ -222,6 +250,11 @@ def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
         if unordered or is_list_like(inner) or isinstance(inner, Mapping | str | bytes):
             raise UsageError(f"{name} holds {shown(first[0])}; expected {VECTORS}")
         return "items"
+    if isinstance(held, tuple) and len(held) == 2 and all(map(_are_integers, held)):
+        raise UsageError(
+            f"{name} holds {shown(held)}, a tuple of two lists; expected a list of items: of ids "
+            "with their distances, give the ids alone, or pairs: [(item, number)]"
+        )
     if held is not first[0] or paths_of(inner, "", "number"):
         return "hits"
     if isinstance(first[0], Mapping):
@@ -234,6 +267,10 @@ def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
             "dict of items and scores"
         )
     return "items"
+
+
+def _are_integers(value: Any) -> bool:
+    return type(value) is list and {*map(type, value)} == {int}
 
 
 def _known_type(cell: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.kernels.text import NEWLINE
+from rankmill.sources.files.content import json_kind
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import (
     Rows,
@@ -70,6 +71,11 @@ def _layout(file: File, usual: str, asked: InputOptions) -> Layout | None:
     data = head.data[size:]
     if not len(data):
         return None
+    if not asked.columns and (kind := json_kind(data.tobytes())):
+        raise InputError(
+            f"{file.name}: its first line is JSON: name the format {kind} with --labels-as or "
+            "--predictions-as"
+        )
     separator = told or separator_of(data, usual, len(asked.columns))
     passed = count_lines(head.data[:size])
     first = head.first_line + passed

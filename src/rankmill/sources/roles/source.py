@@ -314,6 +314,7 @@ class Source:
     best: Callable[[int, str], Self] | None = None
     width: int | None = None  # the number of items, if their ids are the places 0 to width - 1
     positional: bool = False  # the query ids are the places of the lists
+    tuples: bool = False  # so they are, but each is a tuple of two or three, as a row of a table is
     bare: bool = False  # there are lists and their ids only, and no columns of its own
     unordered: bool = False  # lists of predictions have no order of their own: scores rank them
     format: str = ""  # of the files; empty for objects in memory

@@ -65,7 +65,7 @@ def long_rows(batch: Batch, columns: Columns) -> LongRows:
     name = columns.score or columns.gain
     if name is not None:
         raw = batch.data.column(name)
-        numbers, bad = checked_numbers(raw, keep, columns)
+        numbers, bad = checked_numbers(raw, keep, columns, batch.source)
         if bad >= 0:
             where = f"{batch.place.of(bad)} (query {id_text(queries, bad)})"
             raise number_error(batch.source, where, name, raw[bad])

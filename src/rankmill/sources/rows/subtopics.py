@@ -66,7 +66,8 @@ def _one_a_label(
     there = item_of >= 0  # null items are no labels
     relevant = there.copy()
     if columns.gain is not None:
-        gains = floats_of(table.column(columns.gain).combine_chunks())
+        column = table.column(columns.gain).combine_chunks()
+        gains = floats_of(column, f"{name}: column {columns.gain!r}")
         _refuse(there & ~np.isfinite(gains), name, "gain that is a number")
         relevant &= gains > 0
     _refuse(query_of < 0, name, "query id")

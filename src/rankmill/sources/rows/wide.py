@@ -28,7 +28,7 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     if name is not None:
         numbers = numbers_of_lists(beside(name), keep, offsets, queries, columns, batch.place)
     if columns.rank is not None:
-        ranks = floats_of(beside(columns.rank))
+        ranks = floats_of(beside(columns.rank), f"{batch.source}: column {columns.rank!r}")
         if np.isnan(ranks if keep is None else ranks[keep]).any():
             raise InputError(
                 f"{batch.source}: column {columns.rank!r} for the rank: a rank is missing; "
@@ -80,7 +80,7 @@ def numbers_of_lists(
     raw: Any, keep: Any, offsets: np.ndarray, queries: Ids, columns: Columns, place: Place
 ) -> np.ndarray:
     """The checked numbers of the items of lists; `place` tells where the lists stand."""
-    numbers, bad = checked_numbers(raw, keep, columns)
+    numbers, bad = checked_numbers(raw, keep, columns, place.source)
     if bad >= 0:
         row = int(np.searchsorted(offsets, bad, side="right")) - 1
         where = f"{place.of(row)} (query {id_text(queries, row)})"
@@ -101,21 +101,21 @@ def queries_of(batch: Batch, columns: Columns) -> Ids:
     return to_ids(column, f"{batch.source}: column {columns.query!r}")
 
 
-def confidences_of(raw: Any, columns: Columns) -> np.ndarray:
+def confidences_of(raw: Any, columns: Columns, source: str) -> np.ndarray:
     """Confidences as float32 or float64, not yet checked."""
-    values = floats_of(raw)
+    values = floats_of(raw, f"{source}: column {columns.score or columns.gain!r}")
     if columns.nan_last and len(values) and np.isnan(values.max()):
         values = np.where(np.isnan(values), values.dtype.type(-math.inf), values)
     return values
 
 
-def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, int]:
+def checked_numbers(raw: Any, keep: Any, columns: Columns, source: str) -> tuple[np.ndarray, int]:
     """Numbers as float32 or float64, and the place of the first bad number, or -1.
 
     Only the numbers marked in `keep` are checked. NaN is bad, and so is an infinite gain.
     """
     allow_infinite = columns.gain is None
-    values = confidences_of(raw, columns)
+    values = confidences_of(raw, columns, source)
     if allow_infinite and not (len(values) and np.isnan(values.max())):
         return values, -1
     good = ~np.isnan(values) if allow_infinite else np.isfinite(values)
