@@ -463,6 +463,8 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
     assert first.headline == "held for 1 of 3 rules"
     shown = page(gate(LABELS, dump(1), rules, details=True, **asked))
     assert "Held for 1 of 3 rules; the others were not judged" in shown
+    assert ">not judged<" in shown
+    assert "not enough data" not in shown
     History(tmp_path / "runs").record(first)
     # Another candidate of the first night is not compared with it; the next night is.
     assert gate(LABELS, dump(2), rules, **asked).baseline is None

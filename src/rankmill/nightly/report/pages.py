@@ -340,7 +340,7 @@ def _rules(subject: Subject) -> Section | None:
             continue  # of slices that held, one stands for all
         held |= {one.rule} if one.kept else set()
         told = name(one.rule, 60), "", name(one.reason, 300)
-        rows.append(Finding(one.word, tone_of(verdict, one), *told))
+        rows.append(Finding(one.told, tone_of(verdict, one), *told))
     lead = ""
     if verdict.baseline:
         source = name(verdict.baseline.get("source", ""))
