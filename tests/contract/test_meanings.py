@@ -120,6 +120,10 @@ MEANINGS = {
     "whole grades in text": graded("relevance", ["2", "0", "1"]),
     "grades in words": graded("relevance", ["yes", "no", "yes"], "found 'yes'; expected a number"),
     "a label beside an item": graded("label", [1, 0, 1]),
+    "a log with clicks and scores": Meaning(
+        table(user_id=[1, 1, 2], item_id=[10, 11, 12], clicked=[1, 0, 1], score=[0.8, 0.9, 0.7]),
+        table(user_id=[1, 1, 2], item_id=[11, 10, 12], score=[0.9, 0.8, 0.7]),
+    ),
     "ranks": ordered("rank", [2, 1, 1]),
     "ranks as doubles": ordered("rank", [2.0, 1.0, 1.0]),
     "ranks in text": ordered("rank", ["2", "1", "1"]),
@@ -177,6 +181,26 @@ MEANINGS = {
         LISTED, table(user_id=[1, 2], items=[[11, 10], [12]], scores=[[0.9, 0.8], [0.7]])
     ),
     "lists of structs": Meaning(LISTED, table(user_id=[1, 2], items=STRUCTS)),
+    "structs with a label and a score": Meaning(
+        table(
+            user_id=[1, 2],
+            items=[
+                [
+                    {"item_id": 10, "label": 1, "score": 0.1},
+                    {"item_id": 11, "label": 0, "score": 0.9},
+                ],
+                [{"item_id": 12, "label": 1, "score": 0.7}],
+            ],
+        ),
+        table(user_id=[1, 2], items=[[11, 10], [12]]),
+    ),
+    "structs with a price": Meaning(
+        table(
+            user_id=[1, 2],
+            items=[[{"item_id": 10, "price": 0.0}], [{"item_id": 12, "price": 9.5}]],
+        ),
+        table(user_id=[1, 2], items=[[11, 10], [12]]),
+    ),
     "lists in structs of one field": Meaning(LISTED, table(user_id=[1, 2], items=WRAPPED)),
     "lists that Python printed": cells(["['a']", "['c']"], ["['b', 'a']", "['c', 'd']"]),
     "lists that NumPy printed": cells(["[10]", "[12]"], ["[11 10]", "[12.  3.]"]),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankmill
@@ -35,6 +37,15 @@ def labels(**fields: Any) -> Any:
         ({"title": ["a", "b", "c"]}, 1.0),
         ({"flag": [True, False, True]}, "'items.flag' may say which rows are relevant"),
         ({"relevance": ["yes", "no", "yes"]}, "'items.relevance'.: found 'yes'"),
+        ({"label": [1, 0, 1], "score": [0.1, 0.9, 0.7]}, 0.75),
+        ({"score": [0.1, 0.9, 0.7], "label": [True, False, True], "title": ["a", "b", "c"]}, 0.75),
+        ({"label": [1, 0, 1], "position": [1, 2, 1], "price": [9.5, 0.0, 2.0]}, 0.75),
+        ({"relevance": [1, 0, 1], "score": [0.1, 0.9, 0.7]}, 0.75),
+        ({"clicked": [1, 0, 1], "score": [0.1, 0.9, 0.7]}, 0.75),
+        ({"relevant": ["true", "false", "true"]}, 0.75),
+        ({"relevant": ["yes", "no", "yes"]}, "'items.relevant' may say which rows"),
+        ({"clicked": [1, 1, 1], "purchased": [1, 0, 1]}, "'items.clicked', 'items.purchased' may"),
+        ({"_2": [1.0, 0.0, 1.0]}, 1.0),
     ],
 )
 def test_fields_beside_an_item(fields: Any, expected: float | str) -> None:
@@ -46,6 +57,72 @@ def test_fields_beside_an_item(fields: Any, expected: float | str) -> None:
             wanted = expected if given is table else expected.replace("items.", "")
             with pytest.raises(InputError, match=wanted):
                 rankmill.evaluate(given, RUN, "first_hit")
+
+
+@pytest.mark.parametrize("name", ["price", "discount", "days_ago", "dwell", "weight", "rating"])
+def test_a_number_of_no_known_name_is_no_gain_of_labels(name: str) -> None:
+    table = labels(**{name: [0.5, 0.0, 0.5]})
+    hits = {1: table["items"][0].as_py(), 2: table["items"][1].as_py()}
+    for given in (table, table.to_pylist(), hits):
+        result = rankmill.evaluate(given, RUN, "first_hit")
+        assert result["first_hit"] == 1
+        (note,) = result.notes
+        assert f"{name}' is not read" in note
+        told = rankmill.Labels(given, gain=name)
+        assert rankmill.evaluate(told, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_each_field_of_labels_is_read_or_listed() -> None:
+    table = labels(score=[0.1, 0.9, 0.7], label=[1, 0, 1])
+    hits = {1: table["items"][0].as_py(), 2: table["items"][1].as_py()}
+    for given in (table, table.to_pylist(), table.to_pydict(), table.to_pandas(), hits):
+        for gain, expected in ((None, 0.75), ("label", 0.75), ("items.label", 0.75), ("score", 1)):
+            told = rankmill.Labels(given, gain=gain)
+            result = rankmill.evaluate(told, RUN, "first_hit")
+            assert result["first_hit"] == expected
+            (unread,) = result.inputs["labels"]["unread"]
+            assert unread.endswith("label" if gain == "score" else "score")
+
+
+def test_fields_of_other_structs_are_no_gains() -> None:
+    seen = [[{"item_id": 5, "rating": 0}], [{"item_id": 6, "label": 0}] * 2]
+    rows = {"user_id": [1, 2], "score": [0.1, 0.2], "items": [[10], [12]], "history": seen}
+    given = pa.table(rows)
+    for one in (given, given.to_pylist()):
+        result = rankmill.evaluate(one, RUN, "first_hit")
+        assert (result["first_hit"], "gain" in result.inputs["labels"]["columns"]) == (0.75, False)
+
+
+def test_a_field_may_be_in_later_hits_or_in_some_files_only(tmp_path: Any) -> None:
+    hits = {1: [{"item_id": 10}, {"item_id": 11, "label": 0}], 2: [{"item_id": 12, "label": 1}]}
+    with pytest.raises(InputError, match="'label' is None; expected a number for every item"):
+        rankmill.evaluate(hits, RUN, "first_hit")
+    both = labels(label=[1, 0, 1], title=["a", "b", "c"]), labels(label=[1, 0, 1])
+    for i, table in enumerate(both):
+        pq.write_table(table.slice(i, 1), tmp_path / f"{i}.parquet")
+    assert rankmill.evaluate(tmp_path, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_an_id_beside_an_item_id_is_no_item() -> None:
+    given = pa.table({"user_id": [1], "items": [[{"id": 5, "item_id": 10}, {"id": 10}]]})
+    assert rankmill.evaluate(given, {1: [11, 10]}, "first_hit")["first_hit"] == 0.5
+
+
+def test_what_labels_tell_is_no_score_of_predictions() -> None:
+    fields = {"label": [0, 1, 1], "rating": [0.9, 0.8, 0.7]}
+    assert rankmill.evaluate(LABELS, labels(**fields, score=[0.8, 0.9, 0.7]), "gap")["gap"]
+    for more, suggested in ((fields, "rating"), ({"label": [0, 1, 1]}, "label")):
+        with pytest.raises(InputError, match=f'no column looks like .*score="items.{suggested}"'):
+            rankmill.evaluate(LABELS, labels(**more), "gap")
+
+
+def test_several_numbers_of_predictions_are_told() -> None:
+    table = labels(ctr=[0.8, 0.2, 0.7], cvr=[0.1, 0.9, 0.7])
+    for given in (table, table.to_pylist()):
+        (note,) = rankmill.evaluate(LABELS, given, "first_hit").notes
+        assert re.search("ctr', .*cvr' are not read: the predictions are in the order given", note)
+        in_order = rankmill.Predictions(given, in_order=True)
+        assert not rankmill.evaluate(LABELS, in_order, "first_hit").notes
 
 
 def test_booleans_of_predictions_are_no_scores() -> None:

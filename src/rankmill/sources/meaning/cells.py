@@ -58,7 +58,7 @@ class CellSide:
         self.query: tuple[str, ...] = ()
         self.item: str | None = None
         if source.lists is None and not source.bare:
-            self.query, self.item = likely_ids(schema, asked.role, asked.query, asked.item)
+            self.query, self.item = likely_ids(source, asked.role, asked.query, asked.item)
         self.kind = "" if self.item is None else schema.field(self.item).type
         told = (asked.format or "").partition("-")[2] or (asked.format or "")
         self.told = {"long": "", "pairs": PAIRS, **{n: s for s, n in SEPARATORS.items()}}.get(told)

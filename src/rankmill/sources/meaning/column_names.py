@@ -56,9 +56,14 @@ WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("id", "ids"),
     ),
-    "score": (("sim", "logit", "logits", "yhat", "prob", "pred", "pred_score", "value", "est"),),
+    "score": (
+        (
+            *("sim", "logit", "logits", "yhat", "prob", "pred", "pred_score", "value", "est"),
+            *("y_score", "y_prob", "y_proba", "proba"),
+        ),
+    ),
     "gain": (
-        ("label", "labels", "target", "relevant"),
+        ("label", "labels", "target", "relevant", "y_true"),
         ("score", "scores", "value"),
         ("clicked",),
     ),
@@ -86,10 +91,11 @@ DISTANCES = {"distance", "distances", "dist", "dists", "loss"}
 EVENTS = {
     *("clicked", "click", "purchased", "purchase", "bought", "liked", "watched", "converted"),
     *("relevant", "isrelevant", "isclick", "isclicked", "iscorrect", "correct", "positive"),
-    *("target", "label", "relevance"),
+    *("target", "label", "relevance", "ordered", "booked"),
 }
 # The last words of names of columns that may say how relevant a row is.
-GRADED = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "score"}
+TRUTHS = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "truth", "ytrue"}
+GRADED = TRUTHS | {"score"}
 
 
 @functools.lru_cache(1 << 12)
@@ -135,6 +141,7 @@ _MOST_LISTED = 5
 _MOST_SHOWN = 50
 _LONGEST_NAME = 60
 NO = re.compile(r"-.*|0(\.0*)?|false|f|no|n", re.I)
+ZERO_OR_ONE = re.compile(r"[01](\.0*)?")
 
 
 @record(frozen=True)
@@ -145,6 +152,7 @@ class Finder:
     chosen: Mapping[str, str | None]
     side: Role
     taken: Collection[str] = ()  # they make the query ids, and nothing else unless that is told
+    item: str | None = None  # once it is found, the fields of its structs are columns like others
 
     @property
     def file(self) -> str:
@@ -171,7 +179,11 @@ class Finder:
         """
         name = self.chosen.get(role)
         if name is not None:
-            if self.schema.names.count(name) != 1:
+            named: list[str] = [one for one in self.schema.names if one == name]
+            if not named and role in ("gain", "score", "rank"):  # it may be a field of structs
+                fields = self.source.fields.items()
+                named = [one for one, (of, own) in fields if name in (own, f"{of}.{own}")]
+            if len(named) != 1:
                 near = difflib.get_close_matches(name, self.schema.names, 1)
                 hint = f", such as {near[0]}" if near else ""
                 if role == "slices":
@@ -180,8 +192,8 @@ class Finder:
                         "command line, by='users.csv' in Python"
                     )
                 raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
-            self.source.findings.used("you named it", name)
-            return name
+            self.source.findings.used("you named it", named[0])
+            return named[0]
         for number, names in enumerate((aliases, *weak)):
             found = [one for one in self.named(names) if not number or one in among]
             if len(found) > 1 and role in ("query", "item"):
@@ -211,8 +223,21 @@ class Finder:
     def named(self, aliases: Sequence[str]) -> list[str]:
         """The columns whose name is an alias."""
         wanted = _plain_names(tuple(aliases))
-        names = [name for name in self.schema.names if name not in self.taken]
-        return [name for name in names if plain(name) in wanted]
+        return [name for name in self._free() if plain(self.own(name)) in wanted]
+
+    def _free(self) -> list[str]:
+        """The columns that may have a role."""
+        names, fields = self.schema.names, self.source.fields
+        names = [one for one in names if fields.get(one, (self.item,))[0] == self.item]
+        return [name for name in names if name not in self.taken]
+
+    def own(self, name: str) -> str:
+        """The name of a column, or of the field of structs that makes it."""
+        return self.source.fields.get(name, ("", name))[1]
+
+    def words(self, name: str) -> set[str]:
+        """The words of this name; see `words_of`."""
+        return words_of(self.own(name))
 
     def kinds_of(self, name: str) -> Iterator[Any]:
         """The types of a column in all files that have it."""
@@ -245,12 +270,17 @@ class Finder:
         """Whether some of the first rows hold a number or a word for no."""
         return any(NO.fullmatch(one) for one in distinct_texts(first_values(self.source, name)))
 
+    def holds_flags(self, name: str) -> bool:
+        """Whether the first rows hold numbers of which each is 0 or 1, and some 0."""
+        texts = distinct_texts(first_values(self.source, name))
+        return all(map(ZERO_OR_ONE.fullmatch, texts)) and self.denies(name)
+
     def _holds_no_ids(self, name: str) -> bool:
         return self.holds_fractions(name) or self.look(name) in BOOLEAN
 
     def looking(self, like: Collection[str], wide: bool, taken: Collection[str]) -> list[str]:
         """The columns with a value for each item that look so, without those that are taken."""
-        rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
+        rest = [name for name in self._free() if name not in taken]
         return [one for one in rest if self.holds_lists(one) == wide and self.look(one) in like]
 
     def error(self, what: str, todo: str) -> InputError:

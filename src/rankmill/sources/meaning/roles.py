@@ -21,6 +21,7 @@ from rankmill.sources.meaning.column_names import (
     GRADED,
     ITEM_ALIASES,
     NUMBERED,
+    TRUTHS,
     WEAK_ALIASES,
     Finder,
     advice,
@@ -47,6 +48,8 @@ GRADES, MAYBE = ("words", MIXED), (*NUMERIC, MIXED)
 # Of more columns that may be the gain, one sentence tells.
 MOST_DOUBTS = 3
 WEIGHTS = ("weight", "weights")
+# What is known of an item, and no grade, which is what some engines call a score.
+OUTCOMES = (EVENTS | {"truth", "ytrue"}) - {plain(one) for one in ALIASES["gain"]}
 
 
 def find_columns(
@@ -57,7 +60,8 @@ def find_columns(
     `need_score` says whether a metric needs confidences. The semantics decide whether confidences
     order the predictions, and whether some may be missing.
     """
-    if source.bare and source.key is None and not any(asked.columns_by_role(None).values()):
+    usual = source.bare and source.key is None and not source.fields
+    if usual and not any(asked.columns_by_role(None).values()):
         ((name, schema),) = source.schemas.items()
         return _find_in_lists(name, schema, source.unordered, asked, need_score, semantics)
     return _find_columns(source, asked, need_score, semantics)
@@ -81,6 +85,7 @@ def _find_columns(
         finder.find(each, ())
     query = _find_query(finder, facts)
     item = _find_item(finder, query)
+    finder = replace(finder, item=item)
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
     nan_last = semantics.nan_confidence == "last"
@@ -124,10 +129,11 @@ def check_types(source: Source, columns: Columns, role: Role) -> None:
 
 
 def likely_ids(
-    schema: Any, side: Role, query: Query, item: str | None
+    source: Source, side: Role, query: Query, item: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """The columns of query ids and items, as `find_columns` will find them; none if it will not."""
-    source = Source("", {"": schema}, None)
+    schema = source.schema
+    source = Source("", {"": schema}, None, fields=source.fields)
     if side not in ITEM_ALIASES:
         query, item = among(schema.names, {"query": query, "item": item}).values()
     key = key_of(query, schema.names)
@@ -205,7 +211,7 @@ def _find_item(finder: Finder, query: str) -> str:
 def _no_interactions(finder: Finder, columns: Columns) -> tuple[str, ...]:
     """What to say of columns that may tell which rows of a training set are no interactions."""
     found = finder.looking(("flag", *NUMBERS), columns.wide, columns.names())
-    events = [name for name in found if words_of(name) & EVENTS and finder.denies(name)]
+    events = [name for name in found if finder.words(name) & EVENTS and finder.denies(name)]
     told = f"{named_columns(events)} {'are' if events[1:] else 'is'} not read"
     what = f"{finder.file}: {told}, so that every row counts as an interaction"
     return (f"{what}: leave out the rows that are none, or the column",) if events else ()
@@ -224,33 +230,70 @@ def _find_gain(
         return gain, ()
     numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     booleans = finder.looking(BOOLEAN, wide, taken)
-    weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
-    plainly = [name for name in booleans if finder.look(name) == "boolean"]
-    events = [name for name in booleans if words_of(name) & EVENTS]
-    events += [name for name in numbers if plain(name) in EVENTS]
-    weak = weak[:-1] if events[1:] else weak  # clicked is one event of several
-    gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
+    sure = [*mixed, *(name for name in booleans if finder.look(name) == "boolean")]
+    labelled, scored, clicked = WEAK_ALIASES["gain"]
+    # Lists called labels may be the items, but not the fields of these.
+    fields = [name for name in sure if not wide or name in source.fields]
+    gain = finder.find("gain", (), labelled, among=fields)
     if gain is not None:
         return gain, ()
-    if len(events) == 1 and events[0] in (*plainly, *numbers):
-        what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"
-        source.findings.say(f"{what}: use --binary if every row counts as relevant")
-        source.findings.used("named after an event", events[0])
-        return events[0], ()
+    events = [name for name in booleans if finder.words(name) & EVENTS]
+    events += [name for name in numbers if plain(finder.own(name)) in EVENTS]
+    if not events[1:]:  # clicked is one event of several
+        gain = finder.find("gain", (), clicked, among=sure)
+    numbers = [name for name in numbers if wide or plain(finder.own(name)) not in WEIGHTS]
+    # A score may be that of a model, so it is the gain only if nothing else may be.
+    scores = [name for name in finder.named(scored) if name in sure]
+    graded, flags = _beside_score(finder, scores, [*booleans, *numbers], columns.seen)
+    if gain is None and not (events or graded or flags):
+        gain = finder.find("gain", (), scored, among=sure)
+    if gain is not None:
+        return gain, ()
+    told = events or graded
+    if len(told) == 1 and told[0] in sure:
+        return _tell_event(finder, told[0], scores), ()
     alone = len(finder.schema.names) == len({*columns.names(), *booleans[:1]})
-    if events or (booleans and alone):
-        raise finder.error(
-            f"{named_columns(events or booleans)} may say which rows are relevant",
-            f"if so, use {how('gain', 'labels', (events or booleans)[0])} with numbers such as 1 "
-            "and 0; if every row counts as relevant, use --binary",
-        )
-    words = [one for one in finder.looking(GRADES, wide, taken) if words_of(one) & GRADED]
-    numbers = [name for name in numbers if plain(name) not in WEIGHTS or wide]
+    if told or flags or (booleans and alone):
+        raise _unclear_gain(finder, told or flags or booleans, scores)
+    words = [one for one in finder.looking(GRADES, wide, taken) if finder.words(one) & GRADED]
     numbers, others = (
         [name for name in some if name not in columns.seen]
         for some in (_unclear(finder, numbers), [*booleans, *words])
     )
     return None, (*_doubts(finder, numbers, "numeric "), *_doubts(finder, others))
+
+
+def _beside_score(
+    finder: Finder, scores: Sequence[str], others: Sequence[str], seen: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """Of the columns beside one called score, those that grade rows by name, or by 0 and 1."""
+    if not scores:
+        return [], []
+    rest = _unclear(finder, [one for one in others if one not in (*scores, *seen)])
+    graded = [one for one in rest if finder.words(one) & TRUTHS]
+    flags = [one for one in rest if finder.look(one) in BOOLEAN or finder.holds_flags(one)]
+    return graded, flags
+
+
+def _tell_event(finder: Finder, event: str, scores: Sequence[str]) -> str:
+    """The column of an event as the gain, which is told."""
+    after = ", named after an event," if finder.words(event) & EVENTS else ""
+    what = f"{finder.file}: the column {event!r}{after} is read as the gain"
+    instead = f", {how('gain', 'labels', scores[0])} if that is the gain" if scores else ""
+    todo = f"use --binary if every row counts as relevant{instead}"
+    finder.source.findings.say(f"{what}: {todo}")
+    finder.source.findings.used("named after an event", event)
+    return event
+
+
+def _unclear_gain(finder: Finder, unclear: Sequence[str], scores: Sequence[str]) -> InputError:
+    """The error for labels with columns of which one may tell which rows are relevant."""
+    ways = [f"if so, use {how('gain', 'labels', unclear[0])} with numbers such as 1 and 0"]
+    ways += [f"if {one!r} is the gain, use {how('gain', 'labels', one)}" for one in scores[:1]]
+    ways.append("if every row counts as relevant, use --binary")
+    return finder.error(
+        f"{named_columns(unclear)} may say which rows are relevant", "; ".join(ways)
+    )
 
 
 def _tell_weights(finder: Finder, columns: Columns, facts: Collection[str]) -> None:
@@ -296,9 +339,8 @@ def _find_order(
             f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
             f"score column {chosen['score']!r}: leave out --in-order or --score"
         )
-    names = [*ALIASES["rank"], *(f"{columns.item}.{one}" for one in ALIASES["rank"])]
     beside = [one for one in finder.schema.names if finder.holds_lists(one) == wide]
-    rank = None if in_order else finder.find("rank", (), names, among=beside)
+    rank = None if in_order else finder.find("rank", (), ALIASES["rank"], among=beside)
     taken = [*columns.names(), *filter(None, [rank])]
     numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
@@ -312,14 +354,24 @@ def _find_order(
     elif need_score or by_score or chosen.get("score"):
         score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
-    far = [name for name in ([score] if score else unclear) if words_of(name) & DISTANCES]
+    fields = [name for name in unclear if name in finder.source.fields]
+    several = (
+        fields if fields[1:] and not (rank or in_order or finder.named(ALIASES["score"])) else []
+    )
+    if score is None and (need_score or by_score) and len(fields) == 1:  # as Spark's rating
+        score = next((name for name in fields if not finder.words(name) & OUTCOMES), None)
+    # Words that mean a label are no score where another column may be it.
+    unclear = [name for name in unclear if not finder.words(name) & OUTCOMES] or unclear
+    far = [name for name in ([score] if score else unclear) if finder.words(name) & DISTANCES]
     if far and (need_score or by_score):
         raise finder.error(
             f"{far[0]!r} is smaller for better items, but a score is larger",
             f"give a column of scores that fall, such as -{far[0]}: {how('score', finder.side)}",
         )
-    told = f"{finder.file}: {{!r}} is not read: the predictions are in the order given"
-    doubts = tuple(map(told.format, far[:1]))
+    told = f"{finder.file}: {{}} not read: the predictions are in the order given"
+    doubts = tuple(told.format(f"{name!r} is") for name in far[:1])
+    if several and not (far or need_score or by_score):
+        finder.source.findings.say(told.format(f"{named_columns(several)} are"))
     if score is None and need_score:
         raise finder.error(
             "no column looks like the score, which gap and similar metrics need",
@@ -355,7 +407,7 @@ def _unclear(finder: Finder, numbers: Sequence[str]) -> list[str]:
     """Those of the columns of numbers that could be a score or a gain."""
     folders = re.split(r"[/\\]", finder.file)[:-1]
     keys = {unquote(folder).partition("=")[0] for folder in folders}  # of a Hive partition
-    return [name for name in numbers if name not in keys and not is_other(name)]
+    return [name for name in numbers if name not in keys and not is_other(finder.own(name))]
 
 
 def _check_there(source: str, schema: Any, name: str, role: str, side: Role) -> str:

@@ -26,7 +26,8 @@ RULES: dict[str, ReadingRule] = {
         "several columns that make a query", "one id of all of them", "`--query user,day`"
     ),
     "named after an event": ReadingRule(
-        "a column of booleans such as `purchased`, or of numbers called `is_relevant`, in labels",
+        "a column of booleans such as `purchased`, or of numbers called `is_relevant`, in labels; "
+        "`rating` beside `score`",
         "gains, with a note",
         "`--gain`, `--binary`",
     ),
@@ -34,8 +35,8 @@ RULES: dict[str, ReadingRule] = {
         'a struct of one field, such as `{"list": [{"element": 7}]}` of BigQuery', "that field"
     ),
     "structs of item and number": ReadingRule(
-        "lists of structs with an item and a number, such as Spark's recommendations",
-        "the items, each with its score or gain, by rank if there are ranks",
+        "lists of structs with an item and numbers, such as Spark's recommendations",
+        "the items, and the other fields as columns; a single number of predictions is the score",
     ),
     "pairs in lists": ReadingRule(
         "`[[7, 0.8], [8, 0.5]]` in a cell", "items, each with its number"

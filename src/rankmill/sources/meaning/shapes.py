@@ -20,10 +20,8 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.meaning.column_names import (
     ALIASES,
     ITEM_ALIASES,
-    OF_NUMBER,
     WEAK_ALIASES,
     Finder,
-    is_other,
     plain,
 )
 from rankmill.sources.meaning.plain_ids import with_plain_ids, with_times
@@ -36,8 +34,9 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
     *("", "rec", "pred", "top", "rank", "choice", "label", "target", "relevant", "movie"),
 }
 # The names of the item in a struct of an item and its number.
-OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
-OF_ITEM |= {"key", "0", "1"}
+PLACES = {"0", "1"}  # of a pair
+ITEM_NAMES = (ALIASES["item"], *WEAK_ALIASES["item"], ("key",), PLACES)  # the first that is there
+OF_ITEM = {plain(one) for one in itertools.chain(*ITEM_NAMES)}
 # The names of columns whose structs stand for an item, or a query.
 OF_ID = OF_ITEM | {plain(one) for one in ALIASES["query"]}
 WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
@@ -51,9 +50,9 @@ class Nested(NamedTuple):
     rule: str
     wraps: tuple[str, ...]  # the fields of a cell to follow until there is a list
     item: tuple[str, ...]  # the fields of an element that lead to its item
-    number: str | None = None  # the field with its number
+    number: str | None = None  # the field with its number, if it needs no name
     by_number: bool = False  # numbers rank the items, as the cell has no order
-    others: tuple[str, ...] = ()  # the fields of ranks, and of booleans, which may be gains
+    others: tuple[str, ...] = ()  # the other fields, which have roles by their names
 
 
 def shaped(source: Source) -> Source:
@@ -67,7 +66,8 @@ def shaped(source: Source) -> Source:
     source = _decoded(source)
     schema = source.schema
     for field in schema:
-        found = nested_of(field.type, field.name) if kinds.is_nested(field.type) else None
+        nested = kinds.is_nested(field.type) and field.name not in source.fields
+        found = nested_of(field.type, field.name) if nested else None
         if found is not None and schema.names.count(field.name) == 1:
             source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
@@ -133,27 +133,17 @@ def nested_of(kind: Any, name: str) -> Nested | None:
 
 
 def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> Nested | None:
-    """Of structs, the field with the name of an item, and the only one that may be its number."""
+    """Of structs, the field with the name of an item, and the others; in a pair, its number."""
     each = {one.name: one.type for one in map(element.field, range(element.num_fields))}
-    found = next((name for name in each if plain(name) in OF_ITEM), None)
+    names = [{*map(plain, some)} for some in ITEM_NAMES]
+    found = next((name for some in names for name in each if plain(name) in some), None)
     if found is None:
         return None
     del each[found]
-    numbers = [name for name in each if is_number_type(each[name]) and not is_other(name)]
-    flags = [name for name in each if kinds.is_boolean(each[name])]
-    ranks = [name for name in each if plain(name) in ALIASES["rank"]]
-    texts = [name for name in each if is_text_type(each[name]) and plain(name) in OF_NUMBER]
-    usual = [name for name in (*numbers, *flags) if plain(name) in OF_NUMBER]
-    first = usual or texts or numbers
-    if len(first) > 1:
-        return None
-    return Nested(
-        STRUCTS,
-        wraps,
-        (*item, found),
-        next(iter(first), None),
-        others=(*ranks, *(one for one in flags if one not in first)),
-    )
+    numbers = [name for name in each if is_number_type(each[name])]
+    number = numbers[0] if plain(found) in PLACES and len(numbers) == 1 else None
+    others = tuple(name for name in each if name != number)
+    return Nested(STRUCTS, wraps, (*item, found), number, others=others)
 
 
 def _is_number(kind: Any) -> bool:
@@ -177,6 +167,8 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
         source = derived(source, numbers, (name,), *of_numbers)
         if one is how:
             source = replace(source, numbered={**source.numbered, name: (numbers, how.by_number)})
+        else:
+            source = replace(source, fields={**source.fields, numbers: (name, str(one.number))})
     return derived(source, name, (name,), kind_of, make)
 
 
@@ -190,7 +182,7 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(element)) if len(column) else pa.nulls(0, pa.list_(element))
     elif not is_list_type(column.type):
-        numbers = how.number and pc.struct_field(column, how.number)
+        numbers = how.number and _field(column, how.number)
         return pc.struct_field(column, how.item) if how.item else column, numbers
     offsets, flat = split_lists(column)
     items, numbers = flat, None
@@ -201,13 +193,19 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         items, numbers = (values.take(arrow_of(np.arange(at, len(values), 2))) for at in (0, 1))
     else:
         if how.number is not None:
-            numbers = pc.struct_field(flat, [*how.item[:-1], how.number])
+            numbers = _field(pc.struct_field(flat, [*how.item[:-1]]), how.number)
         if how.item:
             items = pc.struct_field(flat, [*how.item])
     return tuple(
         None if one is None else pa.LargeListArray.from_arrays(arrow_of(offsets), one)
         for one in (items, numbers)
     )  # type: ignore[return-value]
+
+
+def _field(structs: Any, name: str) -> Any:
+    """A field of structs; nulls if it is of another file alone."""
+    there = structs.type.get_field_index(name) >= 0
+    return pc.struct_field(structs, name) if there else pa.nulls(len(structs))
 
 
 def _of_fields(column: Any) -> tuple[Any, Any]:
@@ -315,7 +313,7 @@ def understood(
     if asked.item is None and not source.bare:
         schema = source.schema
         ranked = ranked_columns(schema.names)
-        if ranked and likely_ids(schema, asked.role, asked.query, None)[1] is None:
+        if ranked and likely_ids(source, asked.role, asked.query, None)[1] is None:
             source, item = with_ranked(source, ranked)
             asked = replace(asked, item=item)
     columns = find_columns(source, asked, need_score=need_score, semantics=semantics)

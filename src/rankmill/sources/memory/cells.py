@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from numbers import Number
 from typing import Any
 
@@ -27,11 +27,13 @@ from rankmill.columns.objects import (
     shown,
 )
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.meaning.column_names import ALIASES, OF_NUMBER, plain
+from rankmill.sources.meaning.column_names import ALIASES, GRADED, OF_NUMBER, plain, words_of
 
 # The type of a column that Arrow has no type for: whoever reads it gets the error that tells why.
 UNREADABLE = pa.null()
 PLAIN = (list, dict)
+# So many hits tell what fields they have.
+MANY = 1000
 
 
 def first_cells(cells: Sequence[Any]) -> list[Any]:
@@ -215,7 +217,7 @@ def path_of(hit: Any) -> tuple[Any, ...]:
 def paths_of(one: Any, column: str, number: str) -> dict[str, tuple[Any, ...]]:
     """The names and places that lead to the value of each column, of a hit or of a pair.
 
-    The numbers of a hit may be texts if they have a usual name.
+    What a hit has beside its id may be text if its name tells of grades or scores.
     """
     if isinstance(one, tuple | list) and len(one) == 2:
         known = _is_number(one[1]) or is_missing(one[1])
@@ -227,7 +229,7 @@ def paths_of(one: Any, column: str, number: str) -> dict[str, tuple[Any, ...]]:
         for name in _names(one)
         if _plain(name) not in IDS
         if _is_number(found := _field(one, name))
-        or (isinstance(found, str) and _plain(name) in OF_NUMBER)
+        or (isinstance(found, str) and words_of(str(name)) & (OF_NUMBER | GRADED))
     }
     return {column: path, **numbers}
 
@@ -248,7 +250,12 @@ def spread(
         cells = [[*one.items()] if isinstance(one, Mapping) else one for one in cells]
         return spread(column, cells, number, spot)[0], True
     lists = is_list_like(first)
-    paths = paths_of(next(iter(first)) if lists else first, column, number)
+    one = next(iter(first)) if lists else first
+    paths = paths_of(one, column, number)
+    if path_of(one):  # later hits may have more fields
+        some = (cell if is_list_like(cell) else (cell,) for cell in first_cells(cells))
+        for each in filter(path_of, islice(chain.from_iterable(some), MANY)):
+            paths |= paths_of(each, column, number) | paths
     found: dict[str, list[Any]] = {name: [] for name in paths}
     for i, cell in enumerate(cells if paths else ()):
         hits = () if is_missing(cell) else cell if is_list_like(cell) else (cell,)
@@ -256,6 +263,14 @@ def spread(
             taken = [_taken(one, path, i, spot) for one in hits]
             found[name].append(taken if lists else taken[0] if taken else None)
     return found, False
+
+
+def named_fields(
+    column: str, parts: Mapping[str, Any], taken: Collection[str]
+) -> dict[str, tuple[str, str]]:
+    """The names of columns that `spread` made of one -> that one, and the field of each."""
+    own = [part for part in parts if part != column]
+    return {f"{column}.{one}" if one in taken else one: (column, one) for one in own}
 
 
 def _taken(one: Any, path: tuple[Any, ...], i: int, spot: Spot) -> Any:

@@ -20,6 +20,7 @@ from rankmill.sources.memory.cells import (
     first_cells,
     is_list_like,
     mean_length,
+    named_fields,
     nested_type,
     spread,
     type_of_cells,
@@ -89,15 +90,16 @@ def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any)
     number = "score" if role == "predictions" else "gain"
     for column, cells in [*objects.items()]:
         parts, unordered = spread(column, cells, number, partial(_spot, name, column, 0))
-        objects |= {
-            part: one for part, one in parts.items() if part == column or part not in arrays
-        }
+        fields = named_fields(column, parts, {*arrays, *objects})
+        objects |= {column: parts.get(column, cells)}
+        objects |= {made: parts[part] for made, (_, part) in fields.items()}
+        told["fields"] = {**told.get("fields", {}), **fields}
         told["unordered"] = told.get("unordered", False) or (unordered and role == "predictions")
     schema = {
         column: nested_type(objects[column]) or type_of_cells(objects[column])
         if column in objects
         else _type_of(arrays[column])
-        for column in (*arrays, *(objects.keys() - arrays.keys()))
+        for column in dict.fromkeys([*arrays, *objects])
     }
 
     @cache

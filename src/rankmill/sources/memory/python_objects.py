@@ -34,6 +34,7 @@ from rankmill.sources.memory.cells import (
     first_cells,
     is_list_like,
     mean_length,
+    named_fields,
     number_lists,
     path_of,
     paths_of,
@@ -136,9 +137,12 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     number = "score" if role == "predictions" else "gain"
     if shape == "hits":
         keys = np.arange(len(lists)) if queries is None else queries.to_pylist()
-        columns = spread("items", lists, number, lambda i: f"{name}: query {keys[i]!r}")[0]
-        more = {"positional": queries is None, "bare": True}
-        return open_columns({"query": keys, **columns}, role, name, **more)
+        parts = spread("items", lists, number, lambda i: f"{name}: query {keys[i]!r}")[0]
+        fields = named_fields("items", parts, {"query"})
+        own = {made: parts[part] for made, (_, part) in fields.items()}
+        columns = {"query": keys, "items": parts["items"], **own}
+        more = {"positional": queries is None, "bare": True, "fields": fields}
+        return open_columns(columns, role, name, **more)
     # Features have the vector of an item where all else has the list of a query.
     key, listed = ("item", "vector") if role == "features" else ("query", "items")
     kind = (first and _known_type(first[0])) or type_of_cells(

@@ -329,6 +329,8 @@ class Source:
     # A column of items -> that of their numbers, which stand in the same cells, and whether these
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    # A column made of a field of structs -> the column of these, and the name of the field.
+    fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     exact_ids: bool = False  # ids are compared as they stand, with blanks and words for missing
     decimal: str = "."  # the decimal mark of numbers in text
     findings: InputFindings = field(
