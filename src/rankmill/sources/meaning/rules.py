@@ -47,7 +47,8 @@ RULES: dict[str, ReadingRule] = {
         "a struct with a field for each item", "the fields as items, with their numbers"
     ),
     "column per rank": ReadingRule(
-        "a column for each rank: `rec_1`, `rec_2`, ...", "one list for each query"
+        "a column for each rank: `rec_1`, `rec_2`, ...",
+        "one list for each query; an error if they look like scores or gains",
     ),
     "separated list": ReadingRule(
         "several items in a cell: `w_1 w_2`, `a,b`, `a;b`, `a\\|b`",

@@ -328,6 +328,7 @@ class Source:
     # A column of items -> that of their numbers, which stand in the same cells, and whether these
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    ranked: tuple[Role, Sequence[str]] | None = None  # columns per rank that nobody named
     exact_ids: bool = False  # ids are compared as they stand, with blanks and words for missing
     decimal: str = "."  # the decimal mark of numbers in text
     findings: InputFindings = field(
