@@ -440,7 +440,7 @@ BUDGETS = {
     "cli": 2_095,
     "columns": 1_114,
     "config": 664,
-    "engine": 3_250,
+    "engine": 3_253,
     "io": 843,
     "kernels": 3_047,
     "matching": 746,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 533,
     "semantics": 191,
     "show": 804,
-    "sources": 6_312,
+    "sources": 6_368,
     "spark": 1_277,
 }
 

@@ -325,6 +325,7 @@ class Source:
     # Takes column names; returns the first rows of what is dear or impossible to read twice. They
     # are read again with the others.
     peek: Callable[[list[str]], Batch | None] | None = None
+    whole: bool = True  # all columns can be read again, and not only those with a role
     # A column of items -> that of their numbers, which stand in the same cells, and whether these
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
