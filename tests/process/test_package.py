@@ -442,7 +442,7 @@ BUDGETS = {
     "config": 664,
     "engine": 3_253,
     "io": 843,
-    "kernels": 3_047,
+    "kernels": 3_065,
     "matching": 746,
     "metrics": 3_998,
     "nightly": 4_502,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 533,
     "semantics": 191,
     "show": 804,
-    "sources": 6_368,
+    "sources": 6_374,
     "spark": 1_277,
 }
 

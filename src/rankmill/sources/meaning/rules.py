@@ -103,6 +103,9 @@ RULES: dict[str, ReadingRule] = {
     "spaces around ids": ReadingRule(
         "spaces around text ids", "left out, with a note", "`--exact-ids`"
     ),
+    "other blanks around ids": ReadingRule(
+        "no-break spaces around text ids", "as they stand, with a note"
+    ),
     "words for missing": ReadingRule(
         "`nan`, `None`, `null`, `NULL`, or `\\N` as an id",
         "missing: left out, with a note; an error asks where both sides have it",
