@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 533,
     "semantics": 191,
     "show": 804,
-    "sources": 6_374,
+    "sources": 6_373,
     "spark": 1_277,
 }
 

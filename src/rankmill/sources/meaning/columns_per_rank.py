@@ -20,7 +20,6 @@ from rankmill.sources.meaning.column_names import (
     plain,
 )
 from rankmill.sources.meaning.looks import BOOLEAN, head
-from rankmill.sources.meaning.roles import likely_ids
 from rankmill.sources.meaning.values import derived, numbers_or_none
 from rankmill.sources.roles.source import Batch, InputOptions, Role, Source
 
@@ -62,18 +61,17 @@ def _parts(name: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (name, "")
 
 
-def with_ranked(source: Source, asked: InputOptions) -> tuple[Source, InputOptions]:
-    """The source with one column of lists in the place of a column per rank, if there are such.
+def with_ranked(
+    source: Source, names: Sequence[str], asked: InputOptions
+) -> tuple[Source, InputOptions]:
+    """The source with one column of lists in the place of a column per rank.
 
-    InputError if they seem to hold values, unless they are named together as the item.
+    InputError if these seem to hold values, unless they are named together as the item.
     """
-    names = [] if source.bare else ranked_columns(source.schema.names)
-    name = _together(names) if names else ""
-    if not names or asked.item not in (None, name):
+    name = _together(names)
+    if asked.item not in (None, name):
         return source, asked
     if asked.item is None:
-        if likely_ids(source.schema, asked.role, asked.query, None)[1] is not None:
-            return source, asked
         if seen := _values_seen(source, names):
             raise _no_items(source, names, asked.role, seen)
         source = replace(source, ranked=(asked.role, names))
