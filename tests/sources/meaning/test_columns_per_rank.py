@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,14 @@ def test_each_way_on_works(tmp_path: Path) -> None:
     counts = columns("item_", [30, 45, 2], [1, 3, 90], first=1)
     told = Predictions(counts, item="item_1 to item_3")
     assert rankmill.evaluate({1: [1], 2: [3]}, told, METRIC)[METRIC] == 0.25
+
+
+def test_the_way_on_of_the_command_line(run: Any, tmp_path: Path) -> None:
+    labels, counts = tmp_path / "labels.csv", tmp_path / "counts.csv"
+    labels.write_text("user_id,item_id\n1,1\n2,3\n")
+    columns("item_", [30, 45, 2], [1, 3, 90], first=1).to_csv(counts, index=False)
+    asked = ("evaluate", labels, counts, "-m", METRIC, "--format", "json")
+    code, _, err = run(*asked)
+    assert (code, "use --item 'item_1 to item_3' and --label-item NAME" in err) == (3, True)
+    code, out, _ = run(*asked, "--item", "item_1 to item_3", "--label-item", "item_id")
+    assert (code, json.loads(out)["metrics"][METRIC]) == (0, 0.25)

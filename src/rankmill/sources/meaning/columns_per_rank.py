@@ -186,7 +186,10 @@ def _no_items(source: Source, columns: Sequence[str], side: Role, seen: str) -> 
         "rankmill.arrays.Matrix in Python"
     )
     if side in ("labels", "predictions") and seen not in NO_IDS:
-        todo += f"; if they hold an item for each rank, use {how('item', side, _together(columns))}"
+        told = how("item", side, _together(columns))
+        if side == "predictions":  # the option alone would be of both sides
+            told = told.replace(" on the", " and --label-item NAME on the", 1)
+        todo += f"; if they hold an item for each rank, use {told}"
     file = next(iter(source.schemas))
     return InputError(
         f"{file} ({named_columns(columns)}): they {seen}, so they may be no items: {todo}"
