@@ -172,6 +172,16 @@ MEANINGS = {
         table(user_id=[1, 2], item_id=[10, 12]),
         table(user_id=[1, 2], rec_1=[11, 12], rec_2=[10, 13]),
     ),
+    "a column per item": Meaning(
+        table(user_id=[1, 2], label_0=[1, 0], label_1=[0, 0], label_2=[0, 1]),
+        table(user_id=[1, 1, 2], item_id=[1, 0, 2], score=[0.9, 0.8, 0.7]),
+        "they hold nothing but 0 and 1",
+    ),
+    "a column per item with its score": Meaning(
+        table(user_id=[1, 2], item_id=[1, 3]),
+        table(user_id=[1, 2], item_1=[30, 1], item_2=[45, 3], item_3=[2, 90]),
+        "the items 1, 3, after which they are named",
+    ),
     "lists": wide(10, 11, 12),
     "lists of text": wide("a", "b", "c"),
     "lists of titles": wide("Toy Story", "Heat", "The Rock"),

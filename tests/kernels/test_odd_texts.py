@@ -12,11 +12,27 @@ from rankmill.sources.meaning.looks import MISSING
 
 pytestmark = pytest.mark.small
 
-PLAIN = ["a", "a b", "\N{NO-BREAK SPACE}a", "northern", "007", "é"]
+PLAIN = [
+    "a",
+    "a b",
+    "a\xa0b",
+    "northern",
+    "007",
+    "é",
+    "あ",
+    "Ἀ",
+    "、。",
+    "e\u0301",
+    "\u2013",
+    "\xa1",
+]
+BLANKS = ["\xa0", "\u2000", "\u200b", "\u202f", "\u3000", "\ufeff"]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()])
-@pytest.mark.parametrize("odd", [*MISSING, " a", "a\t", "a\n", "\0"])
+@pytest.mark.parametrize(
+    "odd", [*MISSING, " a", "a\t", "a\n", "\0", *BLANKS, *(f"é{one}" for one in BLANKS), "\xa0a"]
+)
 def test_the_first_odd_text_is_found(odd: str, kind: pa.DataType) -> None:
     for place in (0, 3, len(PLAIN)):
         texts = [*PLAIN[:place], odd, *PLAIN[place:], odd]

@@ -64,7 +64,11 @@ from rankmill.semantics.presets import PRESETS
             "queries of the label input that were left without a label: they score 1 if "
             "predicted, else left out",
         ),
-        ({}, "repeated_labels", "labels that their query had already: dropped"),
+        (
+            {},
+            "repeated_labels",
+            "labels that their query had already: dropped, and the largest gain counts",
+        ),
         (
             {"repeated_labels": "count"},
             "repeated_labels",
@@ -115,3 +119,14 @@ def test_all_outputs_say_what_these_semantics_do(run, tmp_path):
             code = f"from rankmill.cli import main\nmain({arguments!r})"
             text = "\n".join(on_a_terminal(code, 300))
             assert not [meaning for meaning in wanted if meaning not in text]
+
+
+@pytest.mark.parametrize("metric", ["first_hit@3", "bpref"])  # the second one keeps what is judged
+@pytest.mark.parametrize("semantics", ["default", {"repeated_labels": "count"}])
+def test_judges_who_disagree_are_counted(metric, semantics):
+    """Each row is a label, a repeat, or judged 0 or less; so an item is judged 0 once."""
+    columns = {"item_id": [10, 11, 11, 13, 13, 12], "relevance": [1, 0, 2, 0, 0, 1]}
+    labels = pa.table({"user_id": [1, 1, 1, 1, 1, 2], **columns})
+    found = rankmill.evaluate(labels, {1: [11, 10], 2: [12]}, metric, semantics=semantics)
+    names = ("labels", "repeated_labels", "nonpositive_gains")
+    assert [found.audit[name] for name in names] == [3, 2, 1]

@@ -440,9 +440,9 @@ BUDGETS = {
     "cli": 2_095,
     "columns": 1_121,
     "config": 670,
-    "engine": 3_250,
+    "engine": 3_253,
     "io": 846,
-    "kernels": 3_047,
+    "kernels": 3_065,
     "matching": 746,
     "metrics": 3_998,
     "nightly": 4_529,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 532,
     "semantics": 191,
     "show": 804,
-    "sources": 6_384,
+    "sources": 6_553,
     "spark": 1_277,
 }
 

@@ -458,6 +458,9 @@ def audit(
     pairs = [pair for listed in labels.values() for pair in _label_pairs(listed)]
     real = [pair for pair in pairs if pair[0] is not None]
     kept = sum(len(label_gains(listed)) for listed in labels.values())
+    distinct = sum(
+        len({item for item, _ in _label_pairs(listed)} - {None}) for listed in labels.values()
+    )
     parsed = [parse(text) for text in metrics]
     cutoffs = [k for _, k in parsed if k is not None]
     gap_cutoffs = [k for name, k in parsed if name == "gap"]
@@ -469,9 +472,9 @@ def audit(
         "queries_only_labelled": len(labelled - predicted),
         "queries_only_predicted": len(predicted - labelled),
         "empty_label_lists": len(labels) - len(labelled),
-        "repeated_labels": sum(gain > 0 for _, gain in real) - kept,
+        "repeated_labels": len(real) - distinct,
         "null_labels": len(pairs) - len(real),
-        "nonpositive_gains": sum(gain <= 0 for _, gain in real),
+        "nonpositive_gains": distinct - kept,
         "repeated_items": sum(len(ls) - len({item for item, _ in ls}) for ls in lists.values()),
         "null_items": sum(len(listed or []) - len(lists[q]) for q, listed in predictions.items()),
         "items_beyond_depth": 0,

@@ -44,6 +44,7 @@ from rankmill.semantics.choices import DEFAULT, WHOLE
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
 from rankmill.sources.meaning.column_names import ITEM_ALIASES, plain
+from rankmill.sources.meaning.several_runs import several_runs
 from rankmill.threads import Workers
 
 _LOOKED_AT = 1000
@@ -142,6 +143,8 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
             f"{same_score}, and scikit-learn counts each with the precision behind the last of "
             "them: its average_precision_score may differ; here they rank in the given order"
         )
+    beside = labels.source.schema.names
+    yield from map(spoken, several_runs(theirs, predictions.columns, result.audit, beside))
     yield from map(spoken, (*labels.columns.doubts, *predictions.columns.doubts))
     for source in (mine, theirs):
         yield from map(spoken, source.findings.notes())

@@ -164,19 +164,17 @@ def clean_labels(
     Also returns how many of each were dropped. InputError if there is a repeat and `repeats` is
     "error"; `queries` name the lists then.
     """
-    labels = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
-    nonpositive = len(labels.gains) - count_true(labels.gains > 0)
-    judged = judged and gains is not None
-    if nonpositive and not judged:
-        if repeats == "error":
-            _distinct(labels, repeats, queries)  # one that is judged 0 may stand there again, too
-        labels = _positive(labels)
-    labels, repeated = _distinct(labels, repeats, queries)
-    if judged:
-        among = labels
-        if nonpositive:
-            labels = _positive(among)
-            repeated = len(items.keys) - nonpositive - len(labels.items.keys)
+    every = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
+    nonpositive = len(every.gains) - count_true(every.gains > 0)
+    if nonpositive and not judged and not _marked(every)[1]:
+        labels, _ = _distinct(_positive(every), repeats, queries)  # fewer to sort
+        return labels, {"repeated_labels": 0, "nonpositive_gains": nonpositive}
+    among, repeated = _distinct(every, repeats, queries)
+    labels = among
+    if nonpositive:  # an item that one judge calls 0 may be a label of another
+        labels = _positive(among)
+        nonpositive = len(among.gains) - len(labels.gains)
+    if judged and gains is not None:
         labels = labels._replace(judged=among)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
@@ -185,8 +183,7 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
     """The lists by falling gain and without repeats, and how many of these there were."""
     if len(labels.gains):
         labels = _by_gain(labels)
-    repeat = np.empty(len(labels.items.keys), np.bool_)
-    repeated = mark_repeats(labels.offsets, labels.items, SEED, repeat)
+    repeat, repeated = _marked(labels)
     before = labels
     if repeated and repeats == "error" and queries is not None:
         place = int(repeat.argmax())
@@ -201,6 +198,12 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
     if repeats == "count":
         labels = labels._replace(all_offsets=before.offsets, all_gains=before.gains)
     return labels, repeated
+
+
+def _marked(labels: LabelLists) -> tuple[np.ndarray, int]:
+    """Which labels repeat one of their list, and how many do."""
+    repeat = np.empty(len(labels.items.keys), np.bool_)
+    return repeat, mark_repeats(labels.offsets, labels.items, SEED, repeat)
 
 
 def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:

@@ -63,7 +63,7 @@ _SCORE = {
     "error": "an error",
 }
 _REPEATED_LABELS = {
-    "set": "dropped",
+    "set": "dropped, and the largest gain counts",
     "count": "R counts them, hits do not",
     "error": "an error",
 }

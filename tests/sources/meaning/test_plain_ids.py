@@ -19,7 +19,23 @@ LABELS = pa.table({"query_id": ["a"], "item_id": ["x"]})
 @pytest.mark.parametrize("beside", ["y", " y", "nan"])
 def test_what_is_trimmed_does_not_depend_on_the_rows_beside(beside: str) -> None:
     rows = pa.table({"query_id": ["a", "a"], "item_id": [beside, f"x{NO_BREAK}"], "rank": [1, 2]})
-    assert rankmill.evaluate(LABELS, rows, "map")["map"] == 0
+    result = rankmill.evaluate(LABELS, rows, "map")
+    assert result["map"] == 0
+    told = r"in 'item_id', 1 id has other blanks around, such as 'x\xa0': they are compared as they"
+    assert [told in one for one in result.notes].count(True) == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("blank", ["\u3000", "\ufeff", "\u200b"])
+@pytest.mark.parametrize("column", ["query_id", "item_id"])
+def test_blanks_beyond_ascii_are_told(blank: str, column: str) -> None:
+    rows = {"query_id": ["a", "b"], "item_id": ["x", "y"]}
+    rows[column] = [rows[column][0] + blank, rows[column][1]]
+    found = rankmill.evaluate({"a": ["x"], "b": ["y"]}, pa.table(rows), "map")
+    assert found["map"] == 0.5
+    assert f"1 id has other blanks around, such as {rows[column][0]!r}" in found.notes[0]
+    exact = rankmill.Predictions(pa.table(rows), exact_ids=True)
+    assert rankmill.evaluate({"a": ["x"], "b": ["y"]}, exact, "map").notes == []
 
 
 @pytest.mark.small

@@ -144,6 +144,7 @@ EXAMPLES = {
         "query",
     ),
     "spaces around ids": Example(wide([["a "], ["\tb"]]), WIDE, "items"),
+    "other blanks around ids": Example(wide([["a\xa0"], ["b"]]), WIDE, "items", 0.5),
     "words for missing": Example(wide([["a", "None"], ["b", "\\N"]]), WIDE, "items"),
     "padding": Example(
         {1: [10], 2: [12]}, Predictions(wide([[11, 10, -1], [12, -1, -1]]), padding=-1), "items"

@@ -135,7 +135,7 @@ def open_input(
         held = source.kept(memory, found.every())
         # All that is known of it, and what will be told of it, stays.
         again = {name: getattr(held, name) for name in ("pieces", "sizes", "end", "kept", "peek")}
-        source = replace(source, **again)
+        source = replace(source, **again, whole=False)
     return Input(source, found)
 
 

@@ -19,7 +19,8 @@ from rankmill.columns.ids import KEEP_TEXT, as_text, drop_nulls, id_type, is_tex
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.records import record
-from rankmill.sources.meaning.looks import LaterRows, first_values, known
+from rankmill.sources.meaning.columns_per_rank import check_no_values
+from rankmill.sources.meaning.looks import LaterRows, distinct_texts, first_values, known
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.source import Columns, Source
@@ -58,6 +59,10 @@ class _Side:
         """Some of its first ids, as text, without those that are missing."""
         values = drop_nulls(plain(first_values(self.source, self.name), self.name))
         return as_text(values) if is_text_type(values.type) else values.cast(TEXT)
+
+    def texts(self) -> list[str]:
+        """The different ones among its first ids."""
+        return distinct_texts(self.first())
 
 
 def with_one_id_kind(
@@ -101,6 +106,10 @@ def _alike(
 ) -> list[Source]:
     """The sources with one kind of ids in a column of each."""
     there = [one for one in sides if one is not None and one.types]
+    for one in () if opened or role != "item" else there:
+        others = there[:1] if one is not there[0] else there[1:]
+        if one.source.ranked and others:
+            check_no_values(one.source, {text for other in others for text in other.texts()})
     texts = [one for one in there if one.is_text]
     integers = [one for one in there if one.is_integer]
     change = _change_of(role, texts, integers, opened, sources[-1])

@@ -39,6 +39,9 @@ from rankmill.sources.roles.source import Batch, Source
 UUID_BYTES = 16
 BLANK = 32  # a text of bytes has none below
 EXACT = "use --exact-ids to compare ids as they stand"
+# Blanks beyond ASCII at the start or the end of a text, such as a no-break space.
+OTHER_BLANKS = r"[\x{A0}\x{2000}-\x{200B}\x{202F}\x{3000}\x{FEFF}]"
+AROUND = rf"\A{OTHER_BLANKS}|{OTHER_BLANKS}\z"
 # What looks so is compared in lower case.
 UUID, BOOLEAN = "UUID", "boolean"
 TIMES = "times"  # and what looks so in one spelling
@@ -254,7 +257,7 @@ def _of_decimals(values: Values) -> Any:
 def _tidy(values: Values, source: Source, role: str) -> Any:
     """Texts without spaces around them; those that stand for a missing value are null.
 
-    Both are counted, and told.
+    Both are counted, and told, as are other blanks.
     """
     if first_odd(*text_places(drop_nulls(values.array))) < 0:
         return values.array
@@ -263,10 +266,14 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
     trimmed = pc.ascii_trim_whitespace(texts)
     padded = pc.not_equal(trimmed, texts)
     missing = are_missing(trimmed)
-    if not pc.any(pc.or_(padded, missing)).as_py():
+    other = pc.match_substring_regex(trimmed, AROUND)
+    if not pc.any(pc.or_(pc.or_(padded, missing), other)).as_py():
         return values.array  # such as "no"
     todo = f"these are left out; {EXACT}"
     values.tell(source, padded, "spaces around ids", ("has", "have", "spaces around"), todo)
+    todo = "they are compared as they stand: leave these out of the ids of both inputs"
+    what = ("has", "have", "other blanks around")
+    values.tell(source, other, "other blanks around ids", what, todo)
     tell_missing(values, source, role, trimmed)
     return without_missing(trimmed).view(id_type(values.array.type))
 

@@ -48,7 +48,8 @@ RULES: dict[str, ReadingRule] = {
         "a struct with a field for each item", "the fields as items, with their numbers"
     ),
     "column per rank": ReadingRule(
-        "a column for each rank: `rec_1`, `rec_2`, ...", "one list for each query"
+        "a column for each rank: `rec_1`, `rec_2`, ...",
+        "one list for each query; an error if they look like scores or gains",
     ),
     "separated list": ReadingRule(
         "several items in a cell: `w_1 w_2`, `a,b`, `a;b`, `a\\|b`",
@@ -102,6 +103,9 @@ RULES: dict[str, ReadingRule] = {
     ),
     "spaces around ids": ReadingRule(
         "spaces around text ids", "left out, with a note", "`--exact-ids`"
+    ),
+    "other blanks around ids": ReadingRule(
+        "no-break spaces around text ids", "as they stand, with a note"
     ),
     "words for missing": ReadingRule(
         "`nan`, `None`, `null`, `NULL`, or `\\N` as an id",

@@ -1,8 +1,7 @@
-"""What an input means: nested columns and columns per rank as lists, and all rules in turn."""
+"""What an input means: nested columns as lists, and all rules in turn."""
 
 import itertools
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -19,20 +18,16 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.meaning.column_names import (
     ALIASES,
-    ITEM_ALIASES,
     WEAK_ALIASES,
     Finder,
     plain,
 )
+from rankmill.sources.meaning.columns_per_rank import ranked_columns, with_ranked
 from rankmill.sources.meaning.plain_ids import with_plain_ids, with_times
 from rankmill.sources.meaning.roles import check_types, find_columns, likely_ids
 from rankmill.sources.meaning.values import Values, derived, keyed, with_numbers, with_values
 from rankmill.sources.roles.source import Batch, Columns, InputOptions, Source, key_of
 
-# What a column per rank may be called, before its number.
-OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"])} | {
-    *("", "rec", "pred", "top", "rank", "choice", "label", "target", "relevant", "movie"),
-}
 # The names of the item in a struct of an item and its number.
 PLACES = {"0", "1"}  # of a pair
 ITEM_NAMES = (ALIASES["item"], *WEAK_ALIASES["item"], ("key",), PLACES)  # the first that is there
@@ -222,55 +217,6 @@ def _of_fields(column: Any) -> tuple[Any, Any]:
     )
 
 
-def ranked_columns(names: Iterable[str]) -> list[str]:
-    """The columns per rank, such as rec_1, rec_2, rec_3, in the order of ranks; none if unclear.
-
-    Examples
-    --------
-    >>> ranked_columns(["user_id", "rec_2", "rec_1", "age"]), ranked_columns(["f1", "f2"])
-    (['rec_1', 'rec_2'], [])
-    """
-    stems: dict[str, dict[int, str]] = {}
-    for name in names:
-        parts = re.fullmatch(r"(.*?)[-_ ]?(\d+)", name)
-        if parts and plain(parts[1]) in OF_RANKS:
-            stems.setdefault(parts[1], {})[int(parts[2])] = name
-    runs = [of for of in stems.values() if len(of) > 1 and max(of) - min(of) == len(of) - 1]
-    runs = [of for of in runs if min(of) in (0, 1)]
-    return [runs[0][rank] for rank in sorted(runs[0])] if len(runs) == 1 else []
-
-
-def with_ranked(source: Source, columns: Sequence[str]) -> tuple[Source, str]:
-    """The source with one column of lists made of a column per rank, and its name."""
-    name = f"{columns[0]} to {columns[-1]}"
-
-    def kind_of(file: str, schema: Any) -> Any:
-        return pa.large_list(_common({schema.field(one).type for one in columns}))
-
-    def make(batch: Batch) -> Any:
-        arrays = [batch.data.column(one) for one in columns]
-        kind = _common({one.type for one in arrays})
-        count, rows = len(columns), batch.data.num_rows
-        flat = pa.concat_arrays([one.cast(kind) for one in arrays])
-        at = (np.arange(count) * rows)[None, :] + np.arange(rows)[:, None]
-        offsets = arrow_of(np.arange(0, count * rows + 1, count))
-        return pa.LargeListArray.from_arrays(offsets, flat.take(arrow_of(at.ravel())))
-
-    for one in columns:
-        source.findings.used("column per rank", one)
-    return derived(source, name, tuple(columns), kind_of, make), name
-
-
-def _common(found: set[Any]) -> Any:
-    """A type for the values of several columns; a column of nulls has that of the others."""
-    some = {one for one in found if not kinds.is_null(one)} or {pa.null()}
-    if len(some) == 1:
-        return some.pop()
-    if all(map(kinds.is_integer, some)):
-        return pa.int64()
-    return pa.float64() if all(map(is_number_type, some)) else pa.large_string()
-
-
 # ------------------------------------------------------------------ what an input means
 
 Kind = Literal["number", "segment", "subtopic"]
@@ -310,12 +256,10 @@ def understood(
     if asked.exact_ids or asked.decimal != source.decimal:
         source = replace(source, exact_ids=asked.exact_ids, decimal=asked.decimal)
     source = with_key(source, asked)
-    if asked.item is None and not source.bare:
-        schema = source.schema
-        ranked = ranked_columns(schema.names)
-        if ranked and likely_ids(source, asked.role, asked.query, None)[1] is None:
-            source, item = with_ranked(source, ranked)
-            asked = replace(asked, item=item)
+    ranked = [] if source.bare else ranked_columns(source.schema.names)
+    told = asked.item is not None
+    if ranked and (told or likely_ids(source, asked.role, asked.query, None)[1] is None):
+        source, asked = with_ranked(source, ranked, asked)
     columns = find_columns(source, asked, need_score=need_score, semantics=semantics)
     if source.key is None:
         source = with_plain_ids(source, columns.query, "query")

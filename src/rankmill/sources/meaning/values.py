@@ -23,6 +23,7 @@ from rankmill.columns.buffers import (
 )
 from rankmill.columns.ids import id_type, is_id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError
 from rankmill.sources.meaning.looks import MISSING, PATTERNS
 from rankmill.sources.roles.source import Batch, Block, Key, OddIds, Source, batch_of, of_batch
@@ -335,6 +336,16 @@ def column_values(batch: Batch, name: str, raw: Any = None) -> np.ndarray:
         return values_of(plain(batch.data.column(name) if raw is None else raw, what))
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
+
+
+def numbers_or_none(array: Any, name: str) -> np.ndarray | None:
+    """Numbers, booleans or texts of them as floats, NaN where one is missing; None of others."""
+    if not _is_value(array.type) or kinds.is_temporal(array.type):
+        return None
+    values = Values(plain(array, name), None, Batch(None, Place("")), name)
+    with suppress(InputError):
+        return floats_of(_numbers(values, "score", whole=False, comma=False))
+    return None
 
 
 def _is_value(kind: Any) -> bool:

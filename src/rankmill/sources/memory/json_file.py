@@ -18,7 +18,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import last_character, read_blocks
 from rankmill.sources.meaning.column_names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, plain
-from rankmill.sources.meaning.shapes import ranked_columns
+from rankmill.sources.meaning.columns_per_rank import ranked_columns
 from rankmill.sources.memory.cells import hits_by_place, is_list_like, refuse_one_answer
 from rankmill.sources.memory.frames import open_columns
 from rankmill.sources.memory.python_objects import open_mapping, open_positional, open_rows

@@ -326,11 +326,13 @@ class Source:
     # Takes column names; returns the first rows of what is dear or impossible to read twice. They
     # are read again with the others.
     peek: Callable[[list[str]], Batch | None] | None = None
+    whole: bool = True  # all columns can be read again, and not only those with a role
     # A column of items -> that of their numbers, which stand in the same cells, and whether these
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     # A column made of a field of structs -> the column of these, and the name of the field.
     fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ranked: tuple[Role, Sequence[str]] | None = None  # columns per rank that nobody named
     exact_ids: bool = False  # ids are compared as they stand, with blanks and words for missing
     decimal: str = "."  # the decimal mark of numbers in text
     findings: InputFindings = field(
