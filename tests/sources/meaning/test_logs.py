@@ -75,3 +75,21 @@ def test_labels_beside_scores_are_not_suggested_as_these() -> None:
     for name in ("y_pred", "guess"):
         with pytest.raises(InputError, match=rf"'{name}', 'rating' .*score=\"{name}\""):
             first_hit(pa.table(LABELS), pa.table(run | {name: SCORES}))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("event_type", ["click", "impression", "click"], True),
+        ("action", ["Purchases", "add_to_cart", "Purchases"], True),
+        ("vote", ["up", "down", "up"], True),
+        ("event_type", ["click", "click", "click"], False),
+        ("city", ["Rome", "Oslo", "Rome"], False),
+    ],
+)
+def test_words_of_events_that_are_not_read_are_told(
+    name: str, values: list[str], told: bool
+) -> None:
+    labels = pa.table(LABELS | {name: values})
+    notes = " ".join(rankmill.evaluate(labels, RUN, "first_hit").notes)
+    assert ("is not read, so that every row is a label" in notes) == told

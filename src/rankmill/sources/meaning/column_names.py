@@ -93,6 +93,14 @@ EVENTS = {
     *("relevant", "isrelevant", "isclick", "isclicked", "iscorrect", "correct", "positive"),
     *("target", "label", "relevance", "ordered", "booked"),
 }
+# What a log calls that which happened, of which some is no sign that an item is relevant.
+HAPPENED = {
+    *("impression", "exposure", "shown", "view", "detail", "pageview", "click", "clicked"),
+    *("addtocart", "cart", "remove", "removefromcart", "purchase", "purchased", "buy", "order"),
+    *("like", "dislike", "up", "down", "upvote", "downvote", "skip", "play", "complete"),
+    *("completed", "cancel", "cancelled", "canceled", "return", "returned", "refund", "refunded"),
+    *("positive", "negative", "neutral", "follow", "unfollow", "favorite", "hide", "conversion"),
+}
 # The last words of names of columns that may say how relevant a row is.
 TRUTHS = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "truth", "ytrue"}
 GRADED = TRUTHS | {"score"}
@@ -274,6 +282,12 @@ class Finder:
         """Whether the first rows hold numbers of which each is 0 or 1, and some 0."""
         texts = distinct_texts(first_values(self.source, name))
         return all(map(ZERO_OR_ONE.fullmatch, texts)) and self.denies(name)
+
+    def holds_events(self, name: str) -> bool:
+        """Whether the first rows hold several words, and most are of `HAPPENED`."""
+        texts = {plain(one) for one in distinct_texts(first_values(self.source, name))}
+        known = sum(one in HAPPENED or one.removesuffix("s") in HAPPENED for one in texts)
+        return len(texts) > 1 and 2 * known > len(texts)
 
     def _holds_no_ids(self, name: str) -> bool:
         return self.holds_fractions(name) or self.look(name) in BOOLEAN

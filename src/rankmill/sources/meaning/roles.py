@@ -260,7 +260,13 @@ def _find_gain(
         [name for name in some if name not in columns.seen]
         for some in (_unclear(finder, numbers), [*booleans, *words])
     )
-    return None, (*_doubts(finder, numbers, "numeric "), *_doubts(finder, others))
+    happened = [one for one in finder.looking(("words",), wide, taken) if finder.holds_events(one)]
+    rows = [
+        f"{finder.file}: the column {one!r} is not read, so that every row is a label: leave out "
+        "the rows that are none"
+        for one in happened
+    ]
+    return None, (*_doubts(finder, numbers, "numeric "), *_doubts(finder, others), *rows)
 
 
 def _beside_score(
