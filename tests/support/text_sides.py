@@ -99,7 +99,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "a score is missing": (
         "p.csv",
         b'user,item,score\n1,7,0.5\n1,8,""\n',
-        "p.csv: line 3 (query 1): column 'score' is None",
+        "p.csv: line 3 (query 1): column 'score' is missing",
     ),
     "a quote is open": (
         "p.csv",

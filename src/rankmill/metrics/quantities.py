@@ -81,7 +81,11 @@ def divided_by(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
     """The kernel of that name, which stands in the first file that has it; a function is one."""
     found = name if callable(name) else _kernel_in(_FILES_OF_KERNELS, name)
-    assert found is not None  # as rows name only what is there
+    if found is None:
+        raise LookupError(
+            f"nothing counts {name!r}: add it to QUANTITIES of src/rankmill/metrics/quantities.py, "
+            f"or a kernel of this name to src/rankmill/kernels/metrics.py"
+        )
     return found
 
 

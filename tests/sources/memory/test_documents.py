@@ -127,7 +127,7 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     "a field of later records": (
         [{"user_id": 1, "item_id": 10}, {"user_id": 1, "item_id": 11, "relevance": 0}],
         WIDE,
-        "'relevance' is None",
+        "'relevance' is missing",
     ),
     "nested ids": ([{"user": {"id": 1}, "item": 10}, {"user": {"id": 2}, "item": 12}], WIDE, 0.75),
     "triples": ([(1, 10, 1.0), (2, 12, 1.0)], [[1, 11, 0.9], [1, 10, 0.8], [2, 12, 1]], 0.75),
@@ -216,7 +216,7 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     "objects with a missing boolean": (
         pd.DataFrame({**FLAGGED, "clicked": [True, None, True]}),
         ROWS,
-        "'clicked' is None",
+        "'clicked' is missing",
     ),
     "a boolean of no known name": ({**FLAGGED, "flag": [True, False, True]}, ROWS, "may say which"),
     "booleans and numbers": (

@@ -46,7 +46,7 @@ def told(labels: Any, predictions: Any) -> Any:
 SAME: dict[str, tuple[Any, Any, float | str]] = {
     "booleans": (LABELS | {"clicked": [True, False, True]}, RUN, 0.75),
     "a boolean of no known name": (LABELS | {"flag": [True, False, True]}, RUN, "may say which"),
-    "a missing boolean": (LABELS | {"clicked": [True, None, True]}, RUN, "is None"),
+    "a missing boolean": (LABELS | {"clicked": [True, None, True]}, RUN, "is missing"),
     "digits": (LABELS | {"relevance": ["1", "0", "1"]}, RUN | {"score": ["9", "8", "7"]}, 0.75),
     "words": (LABELS | {"relevance": ["yes", "no", "yes"]}, RUN, "found 'yes'"),
     "a decimal comma": (ONLY, RUN | {"score": ["0,9", "0,8", "0,7"]}, "a decimal point"),

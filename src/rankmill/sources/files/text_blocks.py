@@ -76,7 +76,7 @@ def _only_file(raw: Any, name: str) -> Any:
             )
         if held and all(one.endswith(".npy") for one in held):
             raise InputError(
-                f"{name} holds arrays of NumPy: give one in Python: numpy.load(path)[name]"
+                f"{name} holds arrays of NumPy: load it, and give one: numpy.load(path)[name]"
             )
         listed = ", ".join([*held[:3], *(["..."] if held[3:] else [])]) or "none"
         raise InputError(

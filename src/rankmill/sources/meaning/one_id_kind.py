@@ -19,7 +19,6 @@ from rankmill.columns.ids import KEEP_TEXT, as_text, drop_nulls, id_type, is_tex
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.records import record
-from rankmill.sources.meaning.columns_per_rank import check_no_values
 from rankmill.sources.meaning.looks import LaterRows, distinct_texts, first_values, known
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
@@ -109,6 +108,8 @@ def _alike(
     for one in () if opened or role != "item" else there:
         others = there[:1] if one is not there[0] else there[1:]
         if one.source.ranked and others:
+            from rankmill.sources.meaning.columns_per_rank import check_no_values
+
             check_no_values(one.source, {text for other in others for text in other.texts()})
     texts = [one for one in there if one.is_text]
     integers = [one for one in there if one.is_integer]

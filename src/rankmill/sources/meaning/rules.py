@@ -27,7 +27,7 @@ RULES: dict[str, ReadingRule] = {
     ),
     "named after an event": ReadingRule(
         "a column of booleans such as `purchased`, or of numbers called `is_relevant`, in labels; "
-        "`rating` beside `score`",
+        "`rating` with a `score`",
         "gains, with a note",
         "`--gain`, `--binary`",
     ),

@@ -22,7 +22,6 @@ from rankmill.sources.meaning.column_names import (
     Finder,
     plain,
 )
-from rankmill.sources.meaning.columns_per_rank import ranked_columns, with_ranked
 from rankmill.sources.meaning.plain_ids import with_plain_ids, with_times
 from rankmill.sources.meaning.roles import check_types, find_columns, likely_ids
 from rankmill.sources.meaning.values import Values, derived, keyed, with_numbers, with_values
@@ -256,10 +255,13 @@ def understood(
     if asked.exact_ids or asked.decimal != source.decimal:
         source = replace(source, exact_ids=asked.exact_ids, decimal=asked.decimal)
     source = with_key(source, asked)
-    ranked = [] if source.bare else ranked_columns(source.schema.names)
-    told = asked.item is not None
-    if ranked and (told or likely_ids(source, asked.role, asked.query, None)[1] is None):
-        source, asked = with_ranked(source, ranked, asked)
+    if not source.bare and any(name[-1:].isdigit() for name in source.schema.names):
+        from rankmill.sources.meaning.columns_per_rank import ranked_columns, with_ranked
+
+        ranked = ranked_columns(source.schema.names)
+        told = asked.item is not None
+        if ranked and (told or likely_ids(source, asked.role, asked.query, None)[1] is None):
+            source, asked = with_ranked(source, ranked, asked)
     columns = find_columns(source, asked, need_score=need_score, semantics=semantics)
     if source.key is None:
         source = with_plain_ids(source, columns.query, "query")
