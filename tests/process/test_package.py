@@ -446,7 +446,7 @@ BUDGETS = {
     "matching": 746,
     "metrics": 3_999,
     "nightly": 4_529,
-    "results": 546,
+    "results": 550,
     "root": 532,
     "semantics": 191,
     "show": 804,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from rankmill.io.inert_text import brief
 from rankmill.results.slices import REACH, UNKNOWN
@@ -12,6 +12,9 @@ from rankmill.show.pictures import Panel, Picture, compose
 
 _LONGEST, _SHORT = 36, 24  # characters of a name, and of that of a slice
 _MOST_ROWS = 40  # of a panel with slices
+
+# The rows of a metric: way to cut -> slice -> system and row.
+_Ways: TypeAlias = dict[str, dict[str, list[tuple[str, Any]]]]
 
 
 def picture_of_values(results: Mapping[str, Any]) -> Picture:
@@ -31,8 +34,10 @@ def picture_of_values(results: Mapping[str, Any]) -> Picture:
         for text in first.metrics
     }
     if first.by is not None:
+        cuts = _cuts(results)
         columns = [
-            [_panel(brief(text, _LONGEST), of), *_cuts(text, results)] for text, of in rows.items()
+            [_panel(brief(text, _LONGEST), of), *_panels(cuts.get(text, {}), len(results))]
+            for text, of in rows.items()
         ]
     elif len(results) == 1:
         columns = [[_panel("", [(brief(text, _LONGEST), of[0][1]) for text, of in rows.items()])]]
@@ -42,18 +47,23 @@ def picture_of_values(results: Mapping[str, Any]) -> Picture:
     return compose(columns, "Values" + ", with 95% intervals" * known)
 
 
-def _cuts(text: str, results: Mapping[str, Any]) -> Iterator[Panel]:
-    """Yield a panel of a metric for each way to cut, with the slices of most queries."""
-    ways: dict[str, dict[str, list[tuple[str, Any]]]] = {}
+def _cuts(results: Mapping[str, Any]) -> dict[str, _Ways]:
+    """Return the rows of each metric: by each way to cut, and slice, with their systems."""
+    found: dict[str, _Ways] = {}
     for name, one in results.items():
         for row in one.by.to_pylist():
-            if row["metric"] == text:
-                value = UNKNOWN if row["slice"] is None else row["slice"]
-                ways.setdefault(row["by"], {}).setdefault(value, []).append((name, row))
+            slices = found.setdefault(row["metric"], {}).setdefault(row["by"], {})
+            value = UNKNOWN if row["slice"] is None else row["slice"]
+            slices.setdefault(value, []).append((name, row))
+    return found
+
+
+def _panels(ways: _Ways, systems: int) -> Iterator[Panel]:
+    """Yield a panel of a metric for each way to cut, with the slices of most queries."""
     for by, slices in ways.items():
         sizes = {value: max(row["queries"] for _, row in of) for value, of in slices.items()}
         largest = sorted(slices, key=lambda value: -sizes[value])
-        kept = {*largest[: _MOST_ROWS // len(results) or 1]}
+        kept = {*largest[: _MOST_ROWS // systems or 1]}
         rows = [
             (
                 f"{brief(value, _SHORT)}{f' · {brief(name, _SHORT)}' if name else ''}"

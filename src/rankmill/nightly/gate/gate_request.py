@@ -285,7 +285,7 @@ def _decidable(rule: Rule, earlier: Baseline, rel: float | None) -> Rule:
     """Return a rule that this baseline can decide, once it has its metric."""
     if earlier.kind == "predictions" or rule.measure != "drop" or not rule.needs_baseline:
         return rule
-    if earlier.kind == "history" and rule.name(rel) not in earlier.recorded:
+    if earlier.lacks(rule.name(rel)):
         return rule
     if rule.slices and earlier.table is None and not earlier.slices:
         needs = "per-query values: give predictions or a per-query file"

@@ -106,9 +106,10 @@ class Evidence:
     def lacks_run(self, rule: Rule) -> bool:
         """Whether the history has no run yet that a rule compares with."""
         earlier = self.asked.earlier
-        if earlier is None or earlier.kind != "history" or rule.measure != "drop":
-            return rule.needs_baseline and earlier is None
-        return rule.needs_baseline and rule.name(self.result.scope.rel) not in earlier.recorded
+        if earlier is None:
+            return rule.needs_baseline
+        of_metric = rule.measure == "drop" and rule.needs_baseline
+        return of_metric and earlier.lacks(rule.name(self.result.scope.rel))
 
     def recorded(self, metric: str) -> Recorded:
         """Return a metric of the baseline over all its queries, without a value if not known."""

@@ -273,16 +273,11 @@ def _headline(subject: Subject) -> Html:
         return words.changes_words(subject.changes)
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
-    total = len({one.rule for one in verdict.outcomes})
-    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED and one.counts})
-    if undecided:
-        return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
-    judged = len({one.rule for one in verdict.outcomes if one.counts})
-    if judged < total:
-        return say(
-            "Held for {}; the others were not judged", f"{judged} of {plural(total, 'rule')}"
-        )
-    return say("Held: every rule was kept" if total else "Held: there are no rules")
+    if verdict.word == UNDECIDED:
+        return say("{}", verdict.headline.capitalize())
+    if verdict.headline != verdict.word:
+        return say("{}; the others were not judged", verdict.headline.capitalize())
+    return say("Held: every rule was kept" if verdict.outcomes else "Held: there are no rules")
 
 
 def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:

@@ -69,6 +69,10 @@ class Baseline:
     # The last night of a history that held, where predictions of the same labels are paired.
     night: "Baseline | None" = None
 
+    def lacks(self, metric: str) -> bool:
+        """Return whether it is of a history that has no run of a metric to compare with yet."""
+        return self.kind == "history" and metric not in self.recorded
+
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""
         return {"kind": self.kind, "source": self.source}

@@ -255,16 +255,17 @@ def _find_gain(
     alone = len(finder.schema.names) == len({*columns.names(), *booleans[:1]})
     if told or flags or (booleans and alone):
         raise _unclear_gain(finder, told or flags or booleans, scores)
-    words = [one for one in finder.looking(GRADES, wide, taken) if finder.words(one) & GRADED]
+    texts = finder.looking(GRADES, wide, taken)
+    words = [one for one in texts if finder.words(one) & GRADED]
     numbers, others = (
         [name for name in some if name not in columns.seen]
         for some in (_unclear(finder, numbers), [*booleans, *words])
     )
-    happened = [one for one in finder.looking(("words",), wide, taken) if finder.holds_events(one)]
     rows = [
         f"{finder.file}: the column {one!r} is not read, so that every row is a label: leave out "
         "the rows that are none"
-        for one in happened
+        for one in texts
+        if finder.holds_events(one)
     ]
     return None, (*_doubts(finder, numbers, "numeric "), *_doubts(finder, others), *rows)
 
