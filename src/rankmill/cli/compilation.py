@@ -150,7 +150,7 @@ def _scattered(table: Any) -> Any:
 
 def _evaluate_text() -> None:
     """Evaluate text in all its forms: TREC, and CSV with and without quotes and lists."""
-    number = "1" * 30  # which takes the exact way of parsing
+    number = "1" * 30 + ".5"  # which takes the exact way of parsing
     texts = {
         "l.qrels": "1 0 a 1\n",
         "p.run": f"1 Q0 a 1 {number} t\n1 Q0 b 2 .5 t\n",
