@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_runs import process_on_a_terminal, write_dump
+from rankmill.cli import compilation
 from rankmill.kernels import cache, jit
 
 pytestmark = pytest.mark.skipif(
@@ -201,3 +202,8 @@ def results_with_one_warning(monkeypatch, text):
     assert len(caught) == 1
     assert jit.compiled_so_far().compiled == 2
     return jit.compiled_so_far().folders
+
+
+def test_what_a_warmup_reads_as_text_can_be_read():
+    """The long tests are not in CI, and a stricter rule may refuse what the warm-up evaluates."""
+    compilation._evaluate_text()
