@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import glob
+import importlib
+import inspect
 import os
 import pydoc
 import re
@@ -18,6 +20,7 @@ from typing import Any
 
 import pytest
 
+import rankmill
 from cli_runs import on_a_terminal
 from pages import FENCE, shell
 from rankmill.cli import COMMANDS
@@ -105,6 +108,21 @@ def test_examples_are_true(path: Path, run_cli: Any) -> None:
         start = (SOURCE / "docs" / "start.md").read_text("utf-8")
         text = text.replace("```console", f"{next(FENCE.finditer(start))[0]}\n```console", 1)
     assert untrue(text, run_cli) == []
+
+
+@pytest.mark.parametrize("module", ["rankmill", *(f"rankmill.{one}" for one in rankmill._MODULES)])
+def test_examples_run_as_pasted(module: str) -> None:
+    """Nothing is there but what an example imports."""
+    if module == "rankmill.torch":
+        pytest.importorskip("torchmetrics")
+    wrong: list[str] = []
+    public = importlib.import_module(module)
+    for name in public.__all__:
+        found = getattr(public, name)
+        if inspect.isclass(found) or inspect.isroutine(found):
+            for test in doctest.DocTestFinder().find(found, name, module=False, globs={}):
+                doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=wrong.append)
+    assert wrong == []
 
 
 @pytest.mark.usefixtures("folder")

@@ -30,6 +30,7 @@ class Matrix:
 
     Examples
     --------
+    >>> from rankmill.arrays import Matrix
     >>> scores = Matrix([[0.1, 0.7, 0.2], [0.5, 0.3, 0.4]])
     >>> scores
     Matrix(2 x 3, float64)

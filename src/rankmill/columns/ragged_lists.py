@@ -34,6 +34,7 @@ class Ragged:
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged
     >>> lists = Ragged([0, 2, 2, 3], [7, 8, 9])
     >>> len(lists), lists.to_lists()
     (3, [[7, 8], [], [9]])

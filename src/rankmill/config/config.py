@@ -171,6 +171,8 @@ class Config:
 
         Examples
         --------
+        >>> from rankmill.config import Config
+        >>> from rankmill.config.document import Document
         >>> config = Config("x.toml", "", {}, None, {"margin": -1}, {}, Document("x.toml", {}))
         >>> config.with_keys("margin is -1")
         'margin is -1 (in x.toml: margin)'
@@ -247,6 +249,7 @@ def read_config(
 
     Examples
     --------
+    >>> from rankmill.config import read_config
     >>> import os, tempfile
     >>> import rankmill
     >>> folder = tempfile.TemporaryDirectory()

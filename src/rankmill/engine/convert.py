@@ -98,10 +98,11 @@ def convert(
 
     Examples
     --------
+    >>> import rankmill
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
     >>> run = pa.table({"qid": ["q2", "q1", "q2"], "docno": [7, 8, 9], "score": [0.1, 0.5, 0.9]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     told = convert(run, f"{folder}/run.parquet")
+    ...     told = rankmill.convert(run, f"{folder}/run.parquet")
     ...     rows = pq.read_table(f"{folder}/run.parquet").to_pylist()
     >>> told["role"], told["queries"], told["items"]
     ('predictions', 2, 3)

@@ -141,22 +141,24 @@ def evaluate(
 
     Examples
     --------
+    >>> import rankmill
     >>> import pyarrow as pa
     >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
     >>> predictions = pa.table({"user_id": [8, 7], "items": [[4, 3], [1, 5, 2]]})
-    >>> result = evaluate(labels, predictions, ["map@12", "first_hit"])
+    >>> result = rankmill.evaluate(labels, predictions, ["map@12", "first_hit"])
     >>> result["map@12"], result["first_hit"]
     (0.6666666666666666, 0.75)
 
     Name a column that does not have a usual name. "recsys" is a set of metrics.
 
-    >>> labels = Labels(pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]}), query="buyer")
-    >>> evaluate(labels, predictions, "recsys")["hit@10"]
+    >>> labels = rankmill.Labels(pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]}), query="buyer")
+    >>> rankmill.evaluate(labels, predictions, "recsys")["hit@10"]
     1.0
 
     Use `by` to evaluate slices of the queries.
 
-    >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
+    >>> sliced = rankmill.evaluate(labels, predictions, "recall@2", by="label_count")
+    >>> sliced.by.to_pylist()[0]["value"]
     1.0
     """
     given, runs = Labels.of(labels), {"": Predictions.of(predictions)}
@@ -394,9 +396,10 @@ def plan(
 
     Examples
     --------
+    >>> import rankmill
     >>> import pyarrow as pa
     >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
-    >>> plan(labels, labels, ["map"])["labels"]["values"]
+    >>> rankmill.plan(labels, labels, ["map"])["labels"]["values"]
     3
     """
     whole = plan_runs(labels, {"": predictions}, metrics, semantics, catalogue, memory)

@@ -83,6 +83,7 @@ def evaluate_part(
 
     Examples
     --------
+    >>> from rankmill.parts import evaluate_part
     >>> import rankmill
     >>> lists = rankmill.arrays.Ragged.from_lists
     >>> metrics = ["map", "first_hit"]

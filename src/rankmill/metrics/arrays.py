@@ -64,6 +64,7 @@ def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -
 
     Examples
     --------
+    >>> from rankmill.arrays import average_precision
     >>> average_precision([[1, 2], [3]], [[1, 9, 2], [8, 9]], k=3)
     array([0.83333333, 0.        ])
     """
@@ -81,6 +82,7 @@ def first_hit_precision(labels: Lists, predictions: Lists, k: int | None = None)
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, first_hit_precision
     >>> labels = Ragged.from_lists([["x"], ["x"]])
     >>> first_hit_precision(labels, Ragged.from_lists([["y", "x"], ["y"]]), k=5)
     array([0.5, 0. ])
@@ -95,6 +97,7 @@ def precision(labels: Lists, predictions: Lists, k: int) -> np.ndarray:
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, precision
     >>> precision(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]), k=4)
     array([0.5])
     """
@@ -108,6 +111,7 @@ def recall(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarra
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, recall
     >>> recall(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]), k=2)
     array([0.5])
     """
@@ -121,6 +125,7 @@ def hit(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, hit
     >>> hit(Ragged.from_lists([[1], [2]]), Ragged.from_lists([[9, 1], [9]]), k=2)
     array([1., 0.])
     """
@@ -134,6 +139,7 @@ def f1(labels: Lists, predictions: Lists, k: int) -> np.ndarray:
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, f1
     >>> f1(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9]]), k=2)
     array([0.5])
     """
@@ -147,6 +153,7 @@ def r_precision(labels: Lists, predictions: Lists) -> np.ndarray:
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, r_precision
     >>> r_precision(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]))
     array([0.5])
     """
@@ -192,6 +199,7 @@ def dcg(
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, dcg
     >>> dcg(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]))
     array([1.5])
     """
@@ -213,6 +221,7 @@ def ndcg(
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged, ndcg
     >>> ndcg(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]), k=2)
     array([0.61314719])
     """
@@ -254,6 +263,7 @@ def rank_biased_overlap(
 
     Examples
     --------
+    >>> from rankmill.arrays import rank_biased_overlap
     >>> rank_biased_overlap([[1, 2, 3]], [[2, 1, 3]], p=0.5).round(4)
     array([0.4286])
     """
@@ -270,6 +280,7 @@ def kendall_tau(lists: Lists, others: Lists, k: int | None = None) -> np.ndarray
 
     Examples
     --------
+    >>> from rankmill.arrays import kendall_tau
     >>> kendall_tau([[1, 2, 3, 9]], [[2, 1, 3]]).round(4)
     array([0.3333])
     """

@@ -108,6 +108,7 @@ def parse(text: str, rel: float | None = None) -> Metric:
 
     Examples
     --------
+    >>> from rankmill.metrics import parse
     >>> parse("mrr@5")
     Metric(k=5, text='mrr@5', given=())
     >>> parse("RBP( p=.80 )@10").text

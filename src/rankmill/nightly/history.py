@@ -140,12 +140,13 @@ class History(Answer):
 
         Examples
         --------
+        >>> import rankmill
         >>> import tempfile
         >>> from rankmill import evaluate
         >>> result = evaluate([[1], [2]], [[1], [3]], ["map"])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = History(folder).record(result, tags={"model": "a7"})
-        ...     (run,) = History(folder).runs
+        ...     path = rankmill.History(folder).record(result, tags={"model": "a7"})
+        ...     (run,) = rankmill.History(folder).runs
         >>> run.get("map").value, run.tags
         (0.5, {'model': 'a7'})
         """

@@ -101,7 +101,8 @@ class Result(Answer):
 
     Examples
     --------
-    >>> result = Result(
+    >>> import rankmill
+    >>> result = rankmill.Result(
     ...     metrics={"map@12": 0.25, "gap": 0.0625},
     ...     standard_errors={"map@12": 0.0312, "gap": None},
     ...     bounds={"gap": (0.05, 0.075)},
@@ -261,7 +262,8 @@ class Result(Answer):
 
         Examples
         --------
-        >>> result = Result({"map": 0.25, "gap": 0.5}, {"map": 0.125, "gap": None}, {}, 4)
+        >>> import rankmill
+        >>> result = rankmill.Result({"map": 0.25, "gap": 0.5}, {"map": 0.125, "gap": None}, {}, 4)
         >>> result.to_arrow().to_pylist()[1]
         {'metric': 'gap', 'value': 0.5, 'standard_error': None, 'queries': 4}
         """

@@ -96,9 +96,10 @@ class Semantics:
 
     Examples
     --------
-    >>> Semantics("trec_eval", rel=2)
+    >>> import rankmill
+    >>> rankmill.Semantics("trec_eval", rel=2)
     Semantics('trec_eval', rel=2)
-    >>> Semantics(ap_divisor="labels").choices.differences()
+    >>> rankmill.Semantics(ap_divisor="labels").choices.differences()
     {'ap_divisor': 'labels'}
     """
 

@@ -136,7 +136,8 @@ class Labels(Given):
 
     Examples
     --------
-    >>> Labels("stars.csv", query="user", gain="stars")
+    >>> import rankmill
+    >>> rankmill.Labels("stars.csv", query="user", gain="stars")
     Labels('stars.csv', query='user', gain='stars')
     """
 
@@ -159,7 +160,7 @@ class Labels(Given):
         Examples
         --------
         >>> import rankmill
-        >>> labels = Labels({"ann": [1, 2], "bob": [3]}).prepare()
+        >>> labels = rankmill.Labels({"ann": [1, 2], "bob": [3]}).prepare()
         >>> epochs = {"ann": [9, 1], "bob": [8]}, {"ann": [1, 2], "bob": [3]}
         >>> [rankmill.evaluate(labels, one, "map@2")["map@2"] for one in epochs]
         [0.125, 1.0]
@@ -191,7 +192,8 @@ class Predictions(Given):
 
     Examples
     --------
-    >>> Predictions("run.csv", score="similarity")
+    >>> import rankmill
+    >>> rankmill.Predictions("run.csv", score="similarity")
     Predictions('run.csv', score='similarity')
     """
 
@@ -233,7 +235,8 @@ class Catalogue(_Noun):
 
     Examples
     --------
-    >>> Catalogue(train="history.parquet", drop_seen=True)
+    >>> import rankmill
+    >>> rankmill.Catalogue(train="history.parquet", drop_seen=True)
     Catalogue(train='history.parquet', drop_seen=True)
     """
 

@@ -148,6 +148,7 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import apk
     >>> apk(["a", "b"], ["a", "x", "b"], k=3)
     0.8333333333333333
     """
@@ -171,6 +172,7 @@ def map_per_image(label: Any, predictions: Any) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import map_per_image
     >>> map_per_image("x", ["y", "x", "x"])
     0.5
     """
@@ -186,6 +188,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import precision_at_k
     >>> precision_at_k(["a", "b"], ["a", "x", "b"], k=2)
     0.5
     """
@@ -204,6 +207,7 @@ def rel_at_k(y_true: Any, y_pred: Any, k: int = 12) -> int:
 
     Examples
     --------
+    >>> from rankmill.kaggle import rel_at_k
     >>> rel_at_k(["a", "b"], ["a", "x", "b"], k=2)
     0
     """
@@ -242,6 +246,7 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import average_precision_at_k
     >>> average_precision_at_k(["a", "b"], ["a", "x", "b"])
     0.8333333333333333
     """
@@ -271,6 +276,7 @@ def recall(gold: Any, retrieved: Any) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import recall
     >>> recall([1, 2], [0, 0, 0, 2])
     0.5
     """
@@ -307,6 +313,7 @@ def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float
 
     Examples
     --------
+    >>> from rankmill.kaggle import average_precision
     >>> average_precision([1, 2], [0, 1, 0, 2], verbose=True)
     Precision at rank 2 = 0.5 | Sum so far = 0.5
     Precision at rank 4 = 0.5 | Sum so far = 1.0
@@ -384,6 +391,7 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import mapk
     >>> mapk([["a", "b"], ["c"]], [["a", "x", "b"], ["x"]], k=3)
     0.41666666666666663
     """
@@ -412,6 +420,7 @@ def map_per_set(labels: Any, predictions: Any) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import map_per_set
     >>> map_per_set(["x", "z"], [["x", "y"], ["x", "y", "z"]])
     0.6666666666666666
     """
@@ -428,6 +437,7 @@ def mean_average_precision(y_true: Any, y_pred: Any, k: int = 12) -> float:
 
     Examples
     --------
+    >>> from rankmill.kaggle import mean_average_precision
     >>> mean_average_precision([[1, 2], [3]], [[1, 9, 2], [9, 9, 3]])
     0.5833333333333333
     """
@@ -502,6 +512,7 @@ def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any: 
 
     Examples
     --------
+    >>> from rankmill.kaggle import GAP_vector
     >>> GAP_vector([1, 2, None], [0.9, 0.8, 0.7], [1, 3, 2])
     0.3333333333333333
     >>> GAP_vector([1, 2], [0.5, 0.5], [1, 3])

@@ -114,6 +114,7 @@ def score(
 
     Examples
     --------
+    >>> from rankmill.kaggle import score
     >>> import pandas as pd
     >>> solution = pd.DataFrame({"id": [1, 2], "predictions": ["a b", "c"]})
     >>> submission = pd.DataFrame({"id": [2, 1], "predictions": ["x", "a x b"]})
@@ -177,6 +178,7 @@ def check(
 
     Examples
     --------
+    >>> from rankmill.kaggle import check
     >>> import pandas as pd
     >>> solution = pd.DataFrame({"id": ["007", "008"], "predictions": ["a", "b"]})
     >>> submission = pd.DataFrame({"id": [7, 9], "predictions": ["a a", "b"]})

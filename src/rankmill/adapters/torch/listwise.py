@@ -123,6 +123,8 @@ def listwise_ap(
 
     Examples
     --------
+    >>> from rankmill.arrays import Ragged
+    >>> from rankmill.torch import listwise_ap
     >>> listwise_ap([[0.75, 0.25]], [[1, 0]], bins=2)
     array([0.6875])
     >>> scores = Ragged.from_lists([[0.9, 0.2, 0.4], [0.3]])
@@ -182,6 +184,7 @@ def listwise_ap_loss(
 
     Examples
     --------
+    >>> from rankmill.torch import listwise_ap_loss
     >>> loss, gradient = listwise_ap_loss([[0.75, 0.25]], [[1, 0]], bins=2)
     >>> loss
     0.3125

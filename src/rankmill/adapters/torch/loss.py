@@ -40,6 +40,8 @@ class ListwiseAPLoss(torch.nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from rankmill.torch import ListwiseAPLoss
     >>> loss = ListwiseAPLoss(bins=2)
     >>> loss
     ListwiseAPLoss(bins=2, low=0.0, high=1.0, tied=False)

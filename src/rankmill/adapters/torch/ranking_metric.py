@@ -47,6 +47,8 @@ class RankingMetric(torchmetrics.Metric):
 
     Examples
     --------
+    >>> import torch
+    >>> from rankmill.torch import RankingMetric
     >>> metric = RankingMetric("map@10")
     >>> metric.update(torch.tensor([0.2, 0.7]), torch.tensor([1, 0]), torch.tensor([0, 0]))
     >>> metric.update(torch.tensor([0.9]), torch.tensor([1]), torch.tensor([1]))

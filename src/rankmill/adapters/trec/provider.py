@@ -64,6 +64,7 @@ def name_of(measure: Any) -> str:
 
     Examples
     --------
+    >>> from rankmill.ir_measures import name_of
     >>> import ir_measures
     >>> name_of(ir_measures.parse_measure("P(judged_only=True)@10"))
     'P(judged_only)@10'
@@ -133,6 +134,7 @@ class RankmillProvider(Provider):
 
     Examples
     --------
+    >>> from rankmill.ir_measures import RankmillProvider
     >>> import ir_measures
     >>> provider = RankmillProvider()
     >>> provider.supports(ir_measures.parse_measure("nDCG(gains={1:3,2:7})@10"))

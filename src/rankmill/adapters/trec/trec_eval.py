@@ -320,6 +320,7 @@ class RelevanceEvaluator:
 
     Examples
     --------
+    >>> from rankmill.pytrec_eval import RelevanceEvaluator
     >>> evaluator = RelevanceEvaluator({"q1": {"d1": 1, "d2": 0}}, {"map", "P_5"})
     >>> evaluator.evaluate({"q1": {"d1": 0.3, "d2": 0.7}})
     {'q1': {'map': 0.5, 'P_5': 0.2}}
@@ -441,6 +442,7 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
 
     Examples
     --------
+    >>> from rankmill.pytrec_eval import compute_aggregated_measure
     >>> compute_aggregated_measure("num_ret", [1.0, 2.0]), compute_aggregated_measure("map", [0, 1])
     (3.0, 0.5)
     """
@@ -466,6 +468,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
 
     Examples
     --------
+    >>> from rankmill.pytrec_eval import parse_run
     >>> dict(parse_run(["q1 Q0 d1 1 2.5 bm25"]))
     {'q1': {'d1': 2.5}}
     """
@@ -491,6 +494,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
     Examples
     --------
+    >>> from rankmill.pytrec_eval import parse_qrel
     >>> dict(parse_qrel(["q1 0 d1 2"]))
     {'q1': {'d1': 2}}
     """

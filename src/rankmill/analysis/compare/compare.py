@@ -273,6 +273,7 @@ def compare_part(
 
     Examples
     --------
+    >>> from rankmill.parts import compare_part, compare_state
     >>> import rankmill
     >>> lists = rankmill.arrays.Ragged.from_lists
     >>> parts = [

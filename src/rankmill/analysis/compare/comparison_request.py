@@ -49,7 +49,8 @@ class Tests:
 
     Examples
     --------
-    >>> Tests("randomization", seed=7)
+    >>> import rankmill
+    >>> rankmill.Tests("randomization", seed=7)
     Tests(tests='randomization', correction='holm', seed=7)
     """
 

@@ -326,7 +326,7 @@ def explain_evaluators(
     >>> import rankmill
     >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3], [4]])
     >>> predictions = rankmill.arrays.Ragged.from_lists([[1, 1], [9, 2], []])
-    >>> found = explain_evaluators(labels, predictions, "map@3", ["default", "spark"])
+    >>> found = rankmill.explain_evaluators(labels, predictions, "map@3", ["default", "spark"])
     >>> found.value, found.wholes["spark"].value
     (0.4166666666666667, 1.125)
     >>> found.fields["spark"]["repeated_predictions"].example

@@ -96,7 +96,7 @@ def explain(
     >>> import rankmill
     >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3]])
     >>> predictions = rankmill.arrays.Ragged.from_lists([[5], [2, 9, 2, 3]])
-    >>> explain(labels, predictions, "map@4", 1)
+    >>> rankmill.explain(labels, predictions, "map@4", 1)
     rank  item  hit  precision      term      sum  note
     ----  ----  ---  ---------  --------  -------  --------------
        1  2     yes   1.000000  1.000000  1.00000

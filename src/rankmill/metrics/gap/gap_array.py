@@ -57,6 +57,7 @@ def global_average_precision(
 
     Examples
     --------
+    >>> from rankmill.arrays import global_average_precision
     >>> global_average_precision([0.9, 0.8, 0.7], [True, False, True], total=2)
     0.8333333333333333
     >>> global_average_precision([0.5, 0.5], [True, False], total=1)

@@ -128,12 +128,13 @@ def gate(
 
     Examples
     --------
+    >>> import rankmill
     >>> import pyarrow as pa
     >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
     >>> good = pa.table({"user_id": [8, 7], "items": [[3], [1, 2]]})
     >>> bad = pa.table({"user_id": [8, 7], "items": [[3], [5, 2]]})
     >>> rule = "map@12 drop <= 5% confidence none"  # two queries are too few for a test
-    >>> found = gate(labels, bad, ["map@12 >= 0.5", rule], baseline=good)
+    >>> found = rankmill.gate(labels, bad, ["map@12 >= 0.5", rule], baseline=good)
     >>> found.word, [one.word for one in found.outcomes]
     ('regressed', ['held', 'regressed'])
     >>> found.outcomes[1].reason
@@ -145,10 +146,10 @@ def gate(
     >>> import tempfile
     >>> from rankmill import History
     >>> runs = tempfile.TemporaryDirectory()
-    >>> verdict = gate(labels, good, "map@12 >= 0.5")
+    >>> verdict = rankmill.gate(labels, good, "map@12 >= 0.5")
     >>> path = History(runs.name).record(verdict)
     >>> verdict.raise_for_failure()
-    >>> verdict = gate(labels, bad, rule, baseline="last", history=runs.name)
+    >>> verdict = rankmill.gate(labels, bad, rule, baseline="last", history=runs.name)
     >>> path = History(runs.name).record(verdict)
     >>> verdict.raise_for_failure()
     Traceback (most recent call last):
@@ -463,12 +464,13 @@ def gate_power(
 
     Examples
     --------
+    >>> import rankmill
     >>> import pyarrow as pa
     >>> labels = pa.table({"user_id": range(400), "items": [[1]] * 400})
     >>> old, new = ([[1] if q % n else [2, 1] for q in range(400)] for n in (2, 3))
     >>> old, new = (pa.table({"user_id": range(400), "items": one}) for one in (old, new))
     >>> rule = "map drop <= 1% confidence 0.95"
-    >>> (found,) = gate_power(labels, new, rule, baseline=old).rules
+    >>> (found,) = rankmill.gate_power(labels, new, rule, baseline=old).rules
     >>> round(found.smallest, 3), round(found.alarms, 1)
     (0.091, 2.1)
     """

@@ -70,7 +70,8 @@ class Rules:
 
     Examples
     --------
-    >>> Rules(["map@12 >= 0.08", "queries change <= 10%"], undecided="fail").undecided
+    >>> import rankmill
+    >>> rankmill.Rules(["map@12 >= 0.08", "queries change <= 10%"], undecided="fail").undecided
     'fail'
     """
 

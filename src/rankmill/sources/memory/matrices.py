@@ -310,6 +310,7 @@ def top_k(
 
     Examples
     --------
+    >>> from rankmill.arrays import top_k
     >>> best = top_k([[0.25, 1.0, 0.5], [0.6, 0.5, 0.5]], 2, seen=[[], [0]])
     >>> best.data.to_lists(), best.score.to_lists()
     ([[1, 2], [1, 2]], [[1.0, 0.5], [0.5, 0.5]])
@@ -404,6 +405,7 @@ def from_indexes(preds: Any, target: Any, indexes: Any) -> tuple[Labels, Predict
 
     Examples
     --------
+    >>> from rankmill.arrays import from_indexes
     >>> import rankmill
     >>> sides = from_indexes([0.2, 0.7, 0.4], [False, False, True], [0, 0, 1])
     >>> rankmill.evaluate(*sides, "first_hit", semantics={"no_relevant": "zero"})["first_hit"]
