@@ -158,7 +158,12 @@ WRONG: dict[str, tuple[pd.DataFrame, list[Told]]] = {
         pd.DataFrame({"id": ["0012", None, "b", "c"], "predictions": ["x"] * 4}),
         [wrong("id missing", 1, None)],
     ),
+    "blanks": (
+        frame({"0012": "x", "b ": "q", "c": "w"}),
+        [("blanks around id", 1, "b ", ("b ",), ("b",), 1, None)],
+    ),
     "empty": (frame(RIGHT | {"b": " "}), [wrong("no prediction", 1, "b")]),
+    "a word of pandas": (frame(RIGHT | {"b": "nan"}), [wrong("no prediction", 1, "b")]),
     "too many": (
         frame(RIGHT | {"b": "a b c d e f"}),
         [wrong("too many predictions", 1, "b", total=6)],
@@ -166,6 +171,10 @@ WRONG: dict[str, tuple[pd.DataFrame, list[Told]]] = {
     "repeats": (
         frame(RIGHT | {"b": "q r q q"}),
         [wrong("repeated prediction", 1, "b", "q q", total=2)],
+    ),
+    "a blank in the header": (
+        frame(RIGHT, " predictions"),
+        [("column renamed", None, None, (" predictions",), ("predictions",), 1, None)],
     ),
     "columns": (
         frame(RIGHT, "Predictions"),
@@ -201,10 +210,14 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_each_problem_is_found_alone(name: str) -> None:
+def test_each_problem_is_found_alone(name: str, tmp_path: Path) -> None:
     submission, problems = WRONG[name]
     found = check(frame(TRUTH), submission)
     assert list(map(tuple, found.problems)) == problems
+    if '"' not in (text := submission.to_csv(index=False)):  # so that no cell has a comma
+        (tmp_path / "s.csv").write_text(text)
+        of_file = check(frame(TRUTH), tmp_path / "s.csv").problems
+        assert [one[:1] + one[2:-1] for one in of_file] == [one[:1] + one[2:-1] for one in problems]
     assert found.rows == len(submission)
 
 
@@ -213,6 +226,10 @@ def test_each_problem_of_pairs_is_found(name: str) -> None:
     text, problems = PAIRS[name]
     submission = frame({"0012": "x 0.5", "b": text, "c": None})
     assert list(map(tuple, check(frame(TRUTH), submission, metric="gap").problems)) == problems
+
+
+def test_an_item_may_be_named_as_missing_values_are() -> None:
+    assert not check(frame(TRUTH | {"b": "None"}), frame(RIGHT | {"b": "None"})).problems
 
 
 def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:

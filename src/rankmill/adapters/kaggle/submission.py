@@ -20,6 +20,7 @@ from rankmill.adapters.kaggle.submission_check import (
     by_id,
     column_problems,
     id_problems,
+    item_cells,
     list_problems,
     numbers_in,
     read_cells,
@@ -354,7 +355,7 @@ def _add_rows(
     skips_unknown: bool,
 ) -> Any:
     """Add what is wrong with the rows of a submission; return the lists of the solution's ids."""
-    ids, column = cells.columns[names[0]], cells.columns[names[1]]
+    ids, column = cells.columns[names[0]], item_cells(cells.columns[names[1]], items_there)
     long, of_scores = len(names) == 3, _is_of_scores(metric)
     strange = "id unknown" if skips_unknown else ""
     problems += (one for one in id_problems(cells, ids, solution, long) if one.problem != strange)

@@ -23,6 +23,7 @@ from rankmill.results.answer import Answer
 from rankmill.show.tables import Bad, Cell, Column, Part, Table, View
 from rankmill.sources.files.formats import format_of_name
 from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.meaning.looks import MISSING
 from rankmill.sources.readers.separated_values import DELIMITERS
 from rankmill.sources.roles.source import Batch, InputOptions
 
@@ -32,7 +33,7 @@ TEXT = pa.large_string()
 
 
 class Cells(NamedTuple):
-    """The cells of a table as text, null where one is empty; and the "line" or "row" of each.
+    """The cells of a table as text, null where one is blank; and the "line" or "row" of each.
 
     `delimiter` is what delimits the columns, and `usual` what the name of the file promises; both
     are empty if it is no text.
@@ -74,10 +75,10 @@ def read_cells(value: Any, role: Any) -> Cells:
         pieces = [block for piece in source.pieces(names) for block in piece]
         batches = [block if isinstance(block, Batch) else block() for block in pieces]
     columns = {
-        name: [
+        written: [
             _text(batch.data.column(name), f"{source.name}: column {name!r}") for batch in batches
         ]
-        for name in names
+        for name, written in zip(names, source.written or names, strict=True)
     }
     rows = [np.empty(0, np.int64)]
     for data, place in batches:
@@ -102,17 +103,31 @@ def _text(column: Any, what: str) -> Any:
         with suppress(pa.ArrowInvalid):
             column = column.cast(pa.int64())
     try:
-        texts = pc.utf8_trim_whitespace(column.cast(TEXT))
+        texts = column.cast(TEXT)
     except (pa.ArrowException, NotImplementedError):
         raise InputError(
             f"{what} holds {column.type}; expected text, with items separated by spaces as in a CSV"
         ) from None
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, TEXT), texts)
+    return pc.if_else(pc.equal(_stripped(texts), ""), pa.scalar(None, TEXT), texts)
+
+
+def _stripped(texts: Any) -> Any:
+    return pc.utf8_trim_whitespace(texts)
+
+
+def item_cells(column: Any, known: Any) -> Any:
+    """Return cells of items, null where a word such as nan, and no `known` item, says so.
+
+    pandas reads such a word as missing, and a competition as an empty cell.
+    """
+    column = _stripped(column)
+    missing = pc.and_not(pc.is_in(column, pa.array(MISSING, TEXT)), pc.is_in(column, known))
+    return pc.if_else(missing, pa.scalar(None, TEXT), column)
 
 
 def split_cells(column: Any, pairs: bool) -> CellItems:
     """The items between the blanks of each cell, each followed by its confidence if in pairs."""
-    lists = pc.ascii_split_whitespace(column)
+    lists = pc.ascii_split_whitespace(_stripped(column))
     lengths = numbers_of(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
     words, rows = lists.flatten(), np.repeat(np.arange(len(column)), lengths)
     if not pairs:
@@ -169,6 +184,7 @@ PROBLEMS = {
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
+    "blanks around id": "write ids exactly as the solution does, as .str.strip() makes them",
     "id changed": f"keep ids as text: {KEEP_TEXT}",
     "id changed in solution": "write the solution again, with ids read with dtype=str",
     "id unknown": "leave the row out, or fix its id",
@@ -370,8 +386,9 @@ def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[P
     if not strange and pc.count_distinct(ids).as_py() == len(solution) == len(ids):
         return
     own, wanted = ids.to_pylist(), set(solution.to_pylist())
-    plain = dict(zip(plain_ids(solution).to_pylist(), solution.to_pylist(), strict=True))
-    likely = (plain.get(one) for one in plain_ids(ids).to_pylist())
+    bare = plain_ids(_stripped(solution)).to_pylist()
+    plain = dict(zip(bare, solution.to_pylist(), strict=True))
+    likely = (plain.get(one) for one in plain_ids(_stripped(ids)).to_pylist())
     meant = {one: of for one, of in zip(own, likely, strict=True) if of and one not in wanted}
     changed = f"id changed{_side(meant, own)}"
     seen: dict[str, int] = {}
@@ -380,7 +397,9 @@ def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[P
         if one is None:
             yield Problem("id missing", row)
         elif one in meant:
-            yield Problem(changed, row, one, (one,), (meant[one],))
+            padded = one.strip() == meant[one].strip()
+            kind = "blanks around id" if padded else changed
+            yield Problem(kind, row, one, (one,), (meant[one],))
         elif one not in wanted:
             yield Problem("id unknown", row, one, (one,))
         if one is not None and seen.setdefault(one, i) != i and not long:

@@ -56,7 +56,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         ]
     for note in _few(notes):
         source.findings.say(note)
-    return replace(source, delimiter=layouts[0].separator)
+    return replace(source, delimiter=layouts[0].separator, written=layouts[0].written)
 
 
 def _few(notes: list[str], most: int = 3) -> tuple[str, ...]:
@@ -95,13 +95,15 @@ def _layout(file: File, usual: str, asked: InputOptions) -> Layout | None:
     if lines == 0:
         raise block.error(0, "a carriage return within the line ends a row: end all in LF or CRLF")
     sample = _sample(block, rows, separator, width, SAMPLED if asked.columns else 1)
-    names = asked.columns or tuple((column[0] or "").strip() for column in sample)
+    written = tuple(column[0] or "" for column in sample)
+    names = asked.columns or tuple(name.strip() for name in written)
     if len({*names}) < width:
         again = next(one for one in names if names.count(one) > 1)
         raise block.error(0, f"two columns are called {again!r}; rename one")
     if asked.columns and not _begins_with_names(sample, names):
         lines = 0
-    return Layout(names, separator, names, first - 1 + lines, len(rows.lines) / len(head.data))
+    density = len(rows.lines) / len(head.data)
+    return Layout(names, separator, names, first - 1 + lines, density, written=written)
 
 
 def _sample(

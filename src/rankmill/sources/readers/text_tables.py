@@ -46,6 +46,7 @@ class Layout:
     header: int = 0  # how many lines are before the first row
     density: float = 0.0  # the rows a byte, as the first rows have it
     trec: bool = False  # without quotes, and with comments
+    written: tuple[str, ...] = ()  # names as the header has them, with the blanks around them
     most: int = ALL  # so many fields of a row are kept where blanks separate them
 
     @property

@@ -319,6 +319,7 @@ class Source:
     unordered: bool = False  # lists of predictions have no order of their own: scores rank them
     format: str = ""  # of the files; empty for objects in memory
     delimiter: str = ""  # of the fields of a row; empty if it is no delimited text
+    written: tuple[str, ...] = ()  # the names in its header, with the blanks around them
     sampled: bool = False  # the first rows told the types, but integers may be followed by floats
     # The number of comments in each block that was read, by its file and its first line.
     comments: dict[tuple[str, int], int] | None = None
