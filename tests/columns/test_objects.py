@@ -568,6 +568,8 @@ GOOD: Any = {1: [2]}
             InputError,
             "the ndarray of predictions has 0 dimensions; expected two",
         ),
+        (GOOD, [pd.DataFrame({"user": [1]})] * 2, UsageError, "join its parts.*; several systems"),
+        ([pa.table({"user": [1]})], GOOD, UsageError, "labels holds tables; .*concat_tables$"),
         (GOOD, iter([1, 2]), UsageError, "expected named tuples"),
         (GOOD, iter([ScoredDoc(1, 2, 0.5), (1, 3)]), InputError, r"row 1 is \(1, 3\)"),
         (GOOD, 5, UsageError, "predictions cannot be a int"),

@@ -38,10 +38,10 @@ def test_a_mean_over_lists_tells_how_many() -> None:
     """Three lists of predictions, two of which have two items; two queries have labels."""
     asked = {"items": ITEMS, "item_group": "genre", "train": TRAIN}
     found = flat(rankmill.evaluate, LABELS, PREDICTIONS, "map,novelty,ild,coverage", **asked)
-    assert found.lists == {"novelty": 3, "ild": 1}
+    assert found.lists == {"novelty": 3, "ild": 1, "coverage": 3}
     counts = found.to_arrow()["queries"].to_pylist()
-    assert counts == [2, 3, 1, 2]
-    assert [row.split()[-1] for row in repr(found).splitlines()[2:6]] == ["2", "3", "1", "2"]
+    assert counts == [2, 3, 1, 3]
+    assert [row.split()[-1] for row in repr(found).splitlines()[2:6]] == ["2", "3", "1", "3"]
     assert found.to_dict()["lists"] == found.lists
     assert "lists" not in rankmill.evaluate(LABELS, PREDICTIONS, "map").to_dict()
 

@@ -435,7 +435,7 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_442,
+    "adapters": 1_452,
     "analysis": 3_807,
     "cli": 2_095,
     "columns": 1_121,
@@ -444,13 +444,13 @@ BUDGETS = {
     "io": 846,
     "kernels": 3_065,
     "matching": 746,
-    "metrics": 3_999,
+    "metrics": 4_004,
     "nightly": 4_529,
     "results": 550,
     "root": 532,
     "semantics": 191,
     "show": 804,
-    "sources": 6_561,
+    "sources": 6_567,
     "spark": 1_277,
 }
 

@@ -113,8 +113,8 @@ COMPARISON = (
         "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
         "all columns of a FILE with query ids, whose name must have a folder or a suffix, or by "
         "those after a colon, as in users.parquet:country,age:4,signup:month, which makes 4 groups "
-        "of age; or by label_count, list_length, label_popularity, activity (in training) or "
-        "unpredicted.",
+        "of age; or by label_count, list_length, label_popularity (head, middle and tail hold a "
+        "third of all labels each), activity (in training) or unpredicted.",
         "by",
         on="evaluate compare gate report spark init",
         short="compare gate report init",
@@ -133,8 +133,7 @@ COMPARISON = (
         "--moved N",
         "Also list the N queries that gained and lost most. With a minus sign, as in --moved -5, "
         "list only those that lost most. 'compare' also prints a command for each query that shows "
-        "both lists side by side, except with --drop-seen, which 'rankmill explain' does not "
-        "support.",
+        "both lists side by side.",
         "moved",
         on="compare gate spark",
         kind="integer",

@@ -150,7 +150,7 @@ class Value(NamedTuple):
     """The value of a metric, its standard error, its bounds over ties, and the number of ties.
 
     `effective` is the effective number of queries, if these have weights. `lists` is how many lists
-    it is a mean over, if it is one over lists, and not over the queries that count.
+    it is made of, if all of them count, and not only those of queries with labels.
     """
 
     value: float | None
@@ -159,6 +159,10 @@ class Value(NamedTuple):
     tied: int = 0
     effective: float | None = None
     lists: int | None = None
+
+    def of(self, queries: int) -> int:
+        """Return how many lists, or else queries, the value is of."""
+        return queries if self.lists is None else self.lists
 
 
 class Ratio(NamedTuple):

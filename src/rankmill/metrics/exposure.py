@@ -288,7 +288,8 @@ class OfExposure(Aggregate):
 
     def finish(self, totals: Totals) -> Value:
         """Return the value of the exposure; it has no standard error."""
-        return Value(self.value(totals.needs[Exposure]))
+        exposure = totals.needs[Exposure]
+        return Value(self.value(exposure), lists=exposure.lists)
 
     def check_whole(self, totals: Totals) -> None:
         """Raise UsageError if the exposure was not counted within the cutoff."""

@@ -86,7 +86,7 @@ class Result(Answer):
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         How ndcg and dcg count a gain.
     lists : dict of str to int
-        The number of lists, for metrics that are means over lists, such as novelty. For them, it
+        The number of lists, for metrics of all lists, such as novelty and coverage. For them, it
         replaces `queries`.
     groups : pyarrow.Table or None
         One row per group of items, with its values of metrics such as exposure_parity; see

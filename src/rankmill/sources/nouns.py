@@ -112,9 +112,8 @@ class Labels(Given):
         metrics such as alpha_ndcg and err_ia; "iteration" for TREC's qrels of diversity. Other
         metrics see an item as relevant if it is to any subtopic.
     binary : bool
-        Whether to ignore gains, so every label is relevant. By
-        default, a RuntimeWarning names columns of numbers that could be gains but have no name by
-        which they are found.
+        Whether to ignore gains, so every label is relevant. By default, a note of the result names
+        columns of numbers that could be gains but have no name by which they are found.
     padding : int or str, optional
         The item that only fills up short lists, such as the -1 of FAISS and implicit. It is read as
         a null item: dropped, and counted as such in the audit.

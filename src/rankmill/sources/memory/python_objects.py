@@ -98,6 +98,13 @@ def open_positional(value: Any, role: Role, name: str) -> Source:
     if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
     first = first_cells(value)
+    if first and hasattr(first[0], "columns"):
+        raise UsageError(
+            f"{name} holds tables; expected one: join its parts, as with pandas.concat or "
+            "pyarrow.concat_tables"
+            + "; several systems are for evaluate_runs, as {name: table}"
+            * (role == "predictions")
+        )
     held = answered(first[0]) if first else []
     if not (is_list_like(held) or isinstance(held, Mapping)) or path_of(held):
         lists = "expected a list of items for each query, such as [[1, 2], [3]], or [[1, 2]] for a "
