@@ -96,6 +96,11 @@ def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
         assert ("among the labels" in told) == bool(told) == warned
         with process("evaluate", tmp_path / "none.csv", tmp_path / "p.csv", *words) as done:
             assert "none.csv" in done.communicate()[1]
+        for rule, fails in (("queries > 0", False), ("queries > 5", True)):
+            with process(
+                "gate", tmp_path / "l.csv", tmp_path / "p.csv", "--rule", rule, *words
+            ) as done:
+                assert bool(done.communicate()[1]) == (warned or fails)
     for line, warned in (("quiet = true", False), ("quiet = false", True), ("", True)):
         (tmp_path / "rankmill.toml").write_text(
             f'labels = "l.csv"\npredictions = "p.csv"\nmetrics = ["map"]\nby = "by.csv"\n{line}\n'

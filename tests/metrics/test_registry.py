@@ -13,7 +13,7 @@ from random_runs import long_table, random_run
 from rankmill import InputError, UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
 from rankmill.metrics.quantities import QUANTITIES, kernel_of
-from rankmill.metrics.registry import REGISTRY, parse, parse_all
+from rankmill.metrics.registry import REGISTRY, examples, parse, parse_all
 from rankmill.metrics.texts import spellings
 from rankmill.semantics.metric_names import canonical
 
@@ -366,3 +366,17 @@ def hash_of(query: str) -> int:
 def test_names_that_mean_another_number_elsewhere(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name[:-2]} is not a metric here: in [ER]"):
         parse(name)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", examples())
+def test_a_metric_says_if_it_is_not_0_without_a_hit(name: str) -> None:
+    """Queries without predictions are counted as 0, and never scored, unless its row says so."""
+    spec = parse(name).spec
+    if not spec.kernel or spec.counts_empty or spec.home or spec.columns:
+        return
+    if spec.gains == "subtopics" or spec.name == "gauc":  # which is a mean over lists with a hit
+        return
+    labels = rankmill.Labels({1: {1: 1.0, 2: 2.0, 9: 0.0}, 2: {3: 1.0}})
+    found = rankmill.evaluate(labels, {1: {8: 0.5}, 2: {9: 0.5}}, name)[name]
+    assert found == 0, f"add counts_empty=True to the row of {spec.name}, {found} without a hit"

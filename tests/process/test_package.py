@@ -464,7 +464,9 @@ def test_folders_keep_to_their_budgets() -> None:
         counts[parts[0] if len(parts) > 1 else "root"] += sum(
             isinstance(node, ast.stmt) and not is_docstring(node) for node in nodes
         )
-    assert {name: count for name, count in counts.items() if count > BUDGETS[name]} == {}
+    over = {name: count for name, count in counts.items() if count > BUDGETS[name]}
+    todo = "delete as many elsewhere, or raise BUDGETS of this file and say in the commit what for"
+    assert not over, f"{over} statements: {todo}"
 
 
 def is_docstring(node: ast.AST) -> bool:

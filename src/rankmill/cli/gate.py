@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 import rankmill
+from rankmill.cli import process
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import call, emit, run
 from rankmill.cli.process import FAILED
@@ -241,7 +242,9 @@ class VerdictOutputs(RunOutputs):
         )
         written += self.record_run(found, *sources)
         only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
-        if only_line or not _shows_table_beside_errors(self.chosen, self.output):
+        silent = process.quiet and not found.exit_code
+        told = not only_line and _shows_table_beside_errors(self.chosen, self.output)
+        if not (silent or told):
             for line in reports.lines(found):
                 click.echo(line, err=True)
         with suppress(BrokenPipeError):  # the exit code still tells
@@ -254,7 +257,8 @@ class VerdictOutputs(RunOutputs):
         if self.step is not None:
             append(self.step, reports.markdown(found))
         self.log()
-        self._note_trial(found)
+        if not silent:
+            self._note_trial(found)
         click.get_current_context().exit(found.exit_code)
 
     def _note_trial(self, found: Verdict) -> None:

@@ -217,7 +217,7 @@ def summary_line(found: Verdict, trends: Trends) -> str:
         aside = [one for one in found.outcomes if not one.counts]
         if waiting:
             told = f"{found.headline}: {few_of([*map(_undecided_words, waiting)], 1)}"
-        elif aside:
+        if aside:
             left = few_of([*dict.fromkeys(map(_undecided_words, aside))], 1)
             told = "; ".join(filter(None, [told, f"{NOT_JUDGED}: {left}"]))
         told = ", ".join(filter(None, [_first_metric(found), told]))

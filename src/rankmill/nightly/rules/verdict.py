@@ -169,6 +169,8 @@ class Verdict(Answer):
         if self.word not in (HELD, UNDECIDED):
             return self.word
         judged = [one for one in self.outcomes if one.counts]
+        if self.outcomes and not judged:
+            return NOT_JUDGED
         of_word = {one.rule for one in judged if self.word == HELD or one.word == UNDECIDED}
         rules = {one.rule for one in self.outcomes}
         if self.word == HELD and of_word == rules:

@@ -86,7 +86,8 @@ def choose(
     unruled: list[Run] = []
     if choice.pinned:
         counting = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
-        serving = counting
+        # All nights may have the tag, as this one's earlier try then does.
+        serving = [one for one in counting if one[0].time.date() != now.date()] or counting
     else:
         counting = tries_of_a_night(past)
         if choice.kind == "ago":

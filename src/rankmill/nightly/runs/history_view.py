@@ -79,7 +79,7 @@ class Drift(NamedTuple):
         elif math.isinf(self.t):
             return f"{side} the {self.earlier} earlier runs, which all had {self.mean:.6g}"
         return (
-            f"{side} the mean {self.mean:.6g} of {self.earlier} earlier runs "
+            f"{side} the weighted mean {self.mean:.6g} of {self.earlier} earlier runs "
             f"(t {self.t:+.1f}, limit {self.limit:.1f})"
         )
 
@@ -97,9 +97,9 @@ def drift(numbers: Sequence[Number], days: Sequence[int] | None = None) -> Drift
     >>> drift(nights).flagged
     False
     >>> print(drift([*nights, (0.11, 0.002)]))
-    above the mean 0.100929 of 14 earlier runs (t +10.6, limit 5.9)
+    above the weighted mean 0.100929 of 14 earlier runs (t +10.6, limit 5.9)
     >>> print(drift([*nights, *((0.1015 + 0.0005 * night, 0.002) for night in range(10))]))
-    the last 12 runs rise above the mean 0.101071 of 14 earlier runs (t +10.0, limit 5.3)
+    the last 12 runs rise above the weighted mean 0.101071 of 14 earlier runs (t +10.0, limit 5.3)
     >>> drift(nights[:7]) is None
     True
     """
