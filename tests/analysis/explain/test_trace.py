@@ -465,3 +465,20 @@ def test_items_that_are_views(kind: pa.DataType) -> None:
     found = explain(table, table, "map", 1)
     assert found.value == 1.0
     assert [str(row["item"]) for row in found.rows()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "terms"),
+    [
+        ("rprec", [1, 0, 1, 0]),  # four labels, and so four ranks
+        ("bpref", [1, 0, 1, 0, 0, 0]),  # d alone is judged and not relevant
+        ("g", [1 / math.log2(3), 0, 2 / math.log2(3), 0, 0, 1 / math.log2(5)]),
+    ],
+)
+def test_a_metric_without_a_cutoff_is_walked_by_ends_of_the_list(
+    metric: str, terms: list[float]
+) -> None:
+    labels = {"q": {"a": 1.0, "b": 2.0, "c": 1.0, "d": 0.0, "e": 1.0}}
+    ranked = {"q": {"a": 0.9, "x": 0.8, "b": 0.7, "d": 0.6, "y": 0.5, "c": 0.4}}
+    found = rankmill.explain(labels, ranked, metric, "q", semantics="trec_eval")
+    assert found.table["term"].to_pylist() == pytest.approx(terms)

@@ -1,7 +1,7 @@
 """The walk down one list: what stands at each rank, what it is divided by, and its rows as a table.
 
-The sum at a rank is what the metric counts with its cutoff there, and the term of a rank is what it
-adds to that. Metrics that are means over lists, such as novelty and ild, have a walk of their own.
+The sum at a rank is what the metric counts of the list that ends there, and the term is what that
+rank adds. Metrics that are means over lists, such as novelty and ild, have a walk of their own.
 """
 
 from collections.abc import Mapping
@@ -228,7 +228,10 @@ def sums_of(metric: Metric, hits: Hits, runs: Runs | None, count: int, semantics
     cutoffs = [*range(1, count), metric.limit][-count:] if count else []
     if callable(name):  # somebody's own function may divide by what depends on the cutoff
         return np.array([counted(name, _up_to(hits, k), metric.limit, *how)[0] for k in cutoffs])
-    return np.array([counted(name or "", hits, k, *how, runs=runs)[0] for k in cutoffs])
+    if runs is not None:
+        return np.array([counted(name or "", hits, k, *how, runs=runs)[0] for k in cutoffs])
+    # Some have no cutoff: those of the list that ends there stand for it.
+    return np.array([counted(name or "", _up_to(hits, k), k, *how)[0] for k in cutoffs])
 
 
 def _up_to(hits: Hits, k: int) -> Hits:
