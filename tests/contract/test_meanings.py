@@ -217,6 +217,7 @@ MEANINGS = {
     "lists of JSON": cells(['["a"]', '["c"]'], ['["b", "a"]', '["c"]']),
     "lists by blanks": cells(["w_1", "w_3 w_4"], ["w_2 w_1", "w_3 w_4 w_5"]),
     "lists by bars": cells(["10", "12"], ["11|10", "12|13"]),
+    "lists by tabs": cells(["10", "12"], ["11\t10", "12\t13"]),
     "lists by commas": cells(["w_1", "w_3"], ["w_2,w_1", "w_3,w_4"]),
     "lists or one item": cells(["New York", "Rome"], ["York New", "Big Rome"], "may be one item"),
 }

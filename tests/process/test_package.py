@@ -435,9 +435,9 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_452,
-    "analysis": 3_807,
-    "cli": 2_095,
+    "adapters": 1_453,
+    "analysis": 3_809,
+    "cli": 2_099,
     "columns": 1_121,
     "config": 670,
     "engine": 3_253,
@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_065,
     "matching": 746,
     "metrics": 4_004,
-    "nightly": 4_529,
+    "nightly": 4_531,
     "results": 550,
     "root": 532,
     "semantics": 191,

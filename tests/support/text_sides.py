@@ -54,6 +54,7 @@ PREDICTIONS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {
     "csv blanks": ("p.csv", lambda one: text.wide_text(one, "score", " "), True, {}),
     "csv commas": ("p.csv", lambda one: text.wide_text(one, "score", ", "), True, {}),
     "csv bars": ("p.csv", lambda one: text.wide_text(one, "score", "|"), True, {}),
+    "csv tabs": ("p.csv", lambda one: text.wide_text(one, "score", "\t"), True, {}),
     "tsv blanks": ("p.tsv", lambda one: text.wide_text(one, "score", " ", "\t"), True, {}),
     "csv json": ("p.csv", lambda one: text.brackets_text(one, "score"), True, {}),
     "csv python": ("p.csv", lambda one: text.brackets_text(one, "score", repr), True, {}),

@@ -64,7 +64,7 @@ INPUTS = (
         "--labels-as FORMAT",
         "The format of the labels, if it is not detected. One of parquet, arrow, csv, "
         "tsv, trec or jsonl; or csv-long (one item per row), csv-wide (a list per cell), "
-        "csv-spaces, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
+        "csv-spaces, csv-commas, csv-semicolons, csv-bars, csv-tabs (a list per cell, separated by "
         "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
         "Labels.format",
     ),

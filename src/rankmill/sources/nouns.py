@@ -126,7 +126,8 @@ class Labels(Given):
         The format of files, if it is not detected from their names and content: "parquet",
         "arrow", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
         "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
-        "csv-spaces", "csv-commas", "csv-semicolons" or "csv-bars" (a list, separated by these).
+        "csv-spaces", "csv-commas", "csv-semicolons", "csv-bars" or "csv-tabs" (a list, separated
+        by these).
     columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,gain".
     encoding : str, optional

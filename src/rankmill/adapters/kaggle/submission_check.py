@@ -116,13 +116,14 @@ def _stripped(texts: Any) -> Any:
 
 
 def item_cells(column: Any, known: Any) -> Any:
-    """Return cells of items, null where a word such as nan, and no `known` item, says so.
+    """Return cells of items, null where a word such as nan stands, unless one is a `known` item.
 
     pandas reads such a word as missing, and a competition as an empty cell.
     """
-    column = _stripped(column)
-    missing = pc.and_not(pc.is_in(column, pa.array(MISSING, TEXT)), pc.is_in(column, known))
-    return pc.if_else(missing, pa.scalar(None, TEXT), column)
+    column, words = _stripped(column), pa.array(MISSING, TEXT)
+    if pc.any(pc.is_in(known, words), min_count=0).as_py():
+        return column
+    return pc.if_else(pc.is_in(column, words), pa.scalar(None, TEXT), column)
 
 
 def split_cells(column: Any, pairs: bool) -> CellItems:

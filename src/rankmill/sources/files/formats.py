@@ -28,7 +28,7 @@ _SHAPES = {
     "pairs": " with items and confidences in a cell",
     **{
         one: f" with items separated by {one} in a cell"
-        for one in ("spaces", "commas", "semicolons", "bars")
+        for one in ("spaces", "commas", "semicolons", "bars", "tabs")
     },
 }
 

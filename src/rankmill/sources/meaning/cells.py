@@ -39,8 +39,8 @@ from rankmill.sources.roles.source import InputOptions, Source
 
 HOW = (
     "say which by a format: csv-long if each is one item, csv-spaces, csv-commas, csv-semicolons, "
-    "csv-bars or csv-pairs for a list, with --labels-as or --predictions-as on the command line, "
-    "Labels(format=...) or Predictions(format=...) in Python"
+    "csv-bars, csv-tabs or csv-pairs for a list, with --labels-as or --predictions-as on the "
+    "command line, Labels(format=...) or Predictions(format=...) in Python"
 )
 WORD = re.compile(r"[^\W\d_]{2,}[.,:;!?']*")
 FRACTION = re.compile(NUMBER)

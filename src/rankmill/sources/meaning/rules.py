@@ -54,7 +54,7 @@ RULES: dict[str, ReadingRule] = {
     "separated list": ReadingRule(
         "several items in a cell: `w_1 w_2`, `a,b`, `a;b`, `a\\|b`",
         "a list, unless the row has a score, a rank, or a gain",
-        "`csv-spaces`, `csv-commas`, `csv-semicolons`, `csv-bars`",
+        "`csv-spaces`, `csv-commas`, `csv-semicolons`, `csv-bars`, `csv-tabs`",
     ),
     "one item of several words": ReadingRule(
         "`Toy Story` in a row with a score, a rank, or a gain, or where the other side has it",

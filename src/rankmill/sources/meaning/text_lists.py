@@ -196,7 +196,7 @@ def printed_value(text: str) -> Any:
 
 LISTS = pa.large_list(TEXT)
 # What parts the items of a cell -> how that is told.
-SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "spaces"}
+SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", "\t": "tabs", " ": "spaces"}
 PRINTED, PAIRS = "printed lists", "pairs"
 RULE = {PRINTED: "printed list", PAIRS: "items and numbers in turn"}
 # How a format tells it; "rankmill check" and results say it of an input.
@@ -208,11 +208,11 @@ TOLD = {
 CONFIDENCE = "confidence"
 # The bytes of which such a cell has one.
 MARKS = np.zeros(256, bool)
-MARKS[list(b" |;,[{(")] = True
+MARKS[list(b" \t|;,[{(")] = True
 # The fact that a column has a cell that may hold several items; so many of a batch are told.
 CELL, MOST_LATER = "cell", 1000
 # What a cell holds that may be more than one item: a separator, or a list in brackets.
-APART = r"""(?s)\S[ |;,]+\S|^\[.*\]$|^\[[^\]]*$|^\{['"].*\}$|^(?:array|set|frozenset)\(.*\)$"""
+APART = r"""(?s)\S[ \t|;,]+\S|^\[.*\]$|^\[[^\]]*$|^\{['"].*\}$|^(?:array|set|frozenset)\(.*\)$"""
 
 
 def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> Source:
