@@ -68,7 +68,12 @@ def reference(name: str, metric: str) -> Any:
 
 
 def test_every_preset_has_a_reference() -> None:
-    assert SHAPES.keys() == REFERENCES.keys() == PRESETS.keys() - {"default"}
+    presets = PRESETS.keys() - {"default"}
+    lacking = presets - REFERENCES.keys()
+    assert not lacking, f"add {lacking} to REFERENCES of tests/support/references/__init__.py"
+    lacking = presets - SHAPES.keys()
+    assert not lacking, f"add {lacking} to SHAPES of tests/support/preset_tables.py: its input"
+    assert (SHAPES.keys() | REFERENCES.keys()) == presets
 
 
 @pytest.mark.parametrize(("name", "shape", "metrics"), [one for one in CASES if one[2] != ["gap"]])

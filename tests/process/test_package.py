@@ -436,7 +436,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_453,
-    "analysis": 3_809,
+    "analysis": 3_814,
     "cli": 2_099,
     "columns": 1_121,
     "config": 670,

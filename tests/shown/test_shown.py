@@ -131,7 +131,9 @@ def agrees(name: str, text: str, update: bool) -> None:
     if update:
         path.parent.mkdir(exist_ok=True)
         path.write_text(masked(text), "utf-8")
-    assert masked(text) == path.read_text("utf-8")
+    assert masked(text) == path.read_text("utf-8"), (
+        "if it should change: pytest tests/shown --update"
+    )
 
 
 # Listings are no table of a paper.

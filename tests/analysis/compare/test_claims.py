@@ -29,6 +29,11 @@ def test_no_difference_shown_says_what_could_have_been_shown():
     assert told in repr(found)
 
 
+def test_two_queries_show_no_difference_that_there_is():
+    one = of({"old": [True, True], "new": [False, True]}).differences["hit@1"]["new"]
+    assert (one.value, one.low, one.high, one.detects) == (-0.5, -1, 1, None)
+
+
 def test_a_difference_that_rests_on_few_queries_says_so():
     # Five of a thousand queries are lost, none won: t shows it, and one more query undoes it.
     old, new = np.ones(1000, bool), np.arange(1000) >= 5

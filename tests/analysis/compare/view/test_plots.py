@@ -406,9 +406,9 @@ def test_intervals_of_very_few_queries_do_not_widen_the_axis():
     labels, poor, good = made(3, 40)
     good = {q: good[q] if q % 2 else poor[q] for q in labels}
     by = pa.table({"query": list(labels), "pair": [f"p{q // 2:02}" for q in labels]})
-    found = rankmill.compare(table(labels), {"a": table(poor), "b": table(good)}, "map@3", by=by)
-    widest = max(one.differences["map@3"]["b"].high or 0 for one in found.slices)
-    whole = found.differences["map@3"]["b"]
+    found = rankmill.compare(table(labels), {"a": table(poor), "b": table(good)}, "dcg@3", by=by)
+    widest = max(one.differences["dcg@3"]["b"].high or 0 for one in found.slices)
+    whole = found.differences["dcg@3"]["b"]
     assert widest > 100 * whole.high
     ((_, _, slices),) = panels(found)
     ends = [float(t.text.replace("\u2212", "-")) for t in of(Text, slices) if t.text[-1].isdigit()]

@@ -82,7 +82,8 @@ class Difference:
     variance_reduction : float or None
         By which share `adjust` makes the variance of the mean smaller; None without it.
     detects : float or None
-        The smallest difference that the t-test shows in 80% of such comparisons, not corrected.
+        The smallest difference that the t-test shows in 80% of such comparisons, not corrected;
+        None if that is more than the range of the metric.
     bound_p : float or None
         The p that one unseen query at the far end of the range of the metric leaves; None without a
         range. Where a test shows a difference and this does not, it rests on few queries.

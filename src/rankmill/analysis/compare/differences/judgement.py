@@ -262,6 +262,13 @@ def differences(
     return found
 
 
+def _cut(found: Tested, width: float) -> Tested:
+    """Return an interval of a difference within the width of the range of its metric."""
+    if found.low is None or found.high is None:
+        return found
+    return found._replace(low=max(found.low, -width), high=min(found.high, width))
+
+
 def tested(
     column: SystemColumn,
     base: AnyMean,
@@ -287,18 +294,19 @@ def tested(
     if paired.alike and not too_few(paired):
         alike = of_alike(column, spec, settings.confidence)
     tests = {}
+    width, error = spec.bounds[1] - spec.bounds[0], paired.standard_error
     for name in settings.tests:
         # The t test says nothing where all differences are the same.
         found = alike if alike is not None and name == "t" else run(name)
-        tests[name] = found._replace(direction=_direction(name, paired))
+        tests[name] = _cut(found, width)._replace(direction=_direction(name, paired))
     # No other test has an interval.
-    interval = alike or tests.get("t") or run("t")
+    interval = alike or tests.get("t") or _cut(run("t"), width)
     low, high = relative_ends_of(column, base, spec, settings.confidence)
-    width, error = spec.bounds[1] - spec.bounds[0], paired.standard_error
     detects = bound_p = None
     if error and not too_few(paired):
         level = t_quantile((1 + settings.confidence) / 2, paired.freedom)
-        detects = (level + t_quantile(POWER, paired.freedom)) * error
+        least = (level + t_quantile(POWER, paired.freedom)) * error
+        detects = least if least <= width else None
     if not math.isinf(width) and not paired.all_zero:
         bound_p = min(1.0, 2 * chance_of(spread_of_pairs(column), width, 0.0))
     return Difference(
