@@ -191,6 +191,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with long tests: several workers end together if what is left for the end is short."""
+    """Mark rows of dear tests as long, but for some of each that are evenly spread.
+
+    Begin with long tests: several workers end together if what is left for the end is short.
+    """
+    rows: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("rows") is not None:
+            rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of in rows.values():
+        (most,) = of[0].get_closest_marker("rows").args
+        for i, item in enumerate(of):
+            if i * most // len(of) == (i - 1) * most // len(of):
+                item.add_marker("long")
     items.sort(key=lambda item: item.path.name not in LONG)

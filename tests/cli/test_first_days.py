@@ -362,6 +362,7 @@ def shown_as(row: Typed) -> str:
     return re.sub(r"[^\w@.-]+", " ", f"{row.point} {last[0]}")
 
 
+@pytest.mark.rows(60)
 @pytest.mark.parametrize("row", TYPED, ids=map(shown_as, TYPED))
 def test_what_is_typed(row: Typed, folder: Path, run: Any) -> None:
     write(row.files)

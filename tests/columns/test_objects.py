@@ -296,6 +296,7 @@ SHAPES = ["long", "wide"]
 
 
 # Each frame with two of the six kinds of names and shapes, one of each shape.
+@pytest.mark.rows(5)
 @pytest.mark.parametrize(
     ("frame", "name", "shape"),
     [

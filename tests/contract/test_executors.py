@@ -27,6 +27,7 @@ def title(row: Row) -> str:
     return ", ".join(one for one in row.values() if one != "none")
 
 
+@pytest.mark.rows(16)
 @pytest.mark.parametrize(
     "row",
     [

@@ -93,6 +93,7 @@ def bits_of_movielens(name: str, folder: Path) -> dict[str, Any]:
     return bits(folder / "labels.parquet", predictions, **options)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("name", DUMPS)
 def test_values_of_the_dump_are_those_of_before(name: str, tmp_path: Path) -> None:
     assert bits_of_dump(name, make_dump(name, tmp_path)) == json.loads(GOLDEN.read_text())[name]
@@ -105,6 +106,7 @@ def movielens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_movielens(tmp_path_factory.mktemp("movielens"))
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("name", some(MOVIELENS, 4))
 def test_values_of_movielens_are_those_of_before(name: str, movielens: Path) -> None:
     assert bits_of_movielens(name, movielens) == json.loads(GOLDEN.read_text())[name]

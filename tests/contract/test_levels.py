@@ -55,6 +55,7 @@ def cut(run: Run, depth: int | None) -> Run:
     return out
 
 
+@pytest.mark.rows(12)
 @pytest.mark.parametrize("judged_only", [False, True])
 @pytest.mark.parametrize("depth", [None, 1, 5, 12, 1000])
 @pytest.mark.parametrize("rel", [None, 1, 2, 3, 4])

@@ -209,6 +209,7 @@ def test_a_dump_equals_the_oracle(
     assert result.per_query["query_id"].to_pylist() == list(labels)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("length", "slow"),
     [(20_000, False), pytest.param(80_000, False, marks=pytest.mark.long), (2_000, True)],

@@ -369,6 +369,7 @@ def check(
         assert {name: result.audit[name] for name in gone} == gone
 
 
+@pytest.mark.rows(12)
 @pytest.mark.small
 @pytest.mark.parametrize(
     "row",

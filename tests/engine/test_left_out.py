@@ -178,6 +178,7 @@ def test_leaving_out_is_evaluating_the_rest(
     check(seed, queries, scores, semantics, metrics)
 
 
+@pytest.mark.rows(6)
 @pytest.mark.parametrize("metric", EVERY)
 def test_every_metric_without_a_group_is_that_of_the_rest(metric: str) -> None:
     check(3, 60, 1000, "default", [parse(metric).text])
@@ -294,6 +295,7 @@ def same(one: LeftOut | str, other: LeftOut | str) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.rows(1)
 @pytest.mark.small
 @pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])
 def test_parts_merge_in_any_order_to_the_same_bits(dtype: Any) -> None:
@@ -317,6 +319,7 @@ def test_parts_merge_in_any_order_to_the_same_bits(dtype: Any) -> None:
         assert "need more memory" in str(found["gap"])
 
 
+@pytest.mark.rows(1)
 @pytest.mark.small
 @pytest.mark.parametrize("ties", [one for one in CHOICES["gap_ties"] if one not in ORDERED_TIES])
 @pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])

@@ -62,6 +62,7 @@ def forms(folder):
     }
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("form", ["table", "parquet", "csv", "trec", "dict", "binary"])
 def test_each_call_has_the_bits_of_labels_that_are_not_prepared(form, tmp_path) -> None:
     make = forms(tmp_path)[form]

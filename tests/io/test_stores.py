@@ -138,6 +138,7 @@ PLACES = {
 }
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("place", some(PLACES, 7))
 def test_s3_gives_the_same_bits_as_the_disk(proxy: Proxy, folder: Path, place: str) -> None:
     labels, predictions = PLACES[place]
@@ -272,6 +273,7 @@ def test_local_files_load_nothing_of_stores(folder: Path) -> None:
 # ------------------------------------------------------------------ errors
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize(
     ("url", "wanted"),
     [

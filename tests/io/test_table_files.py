@@ -87,6 +87,7 @@ def check_content(path: Path) -> None:
             content.decode()
 
 
+@pytest.mark.rows(4)
 @pytest.mark.lengthy
 @pytest.mark.parametrize(("command", "option", "taken"), some(OPTIONS, 2))
 def test_an_output_holds_what_its_suffix_says(run, folder, command, option, taken):

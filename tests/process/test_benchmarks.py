@@ -322,6 +322,7 @@ def test_kills_leave_nothing_torn_and_nothing_behind() -> None:
     assert finished.stdout.count("| SIG") == 3
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc (Linux)")
 def test_interrupts_leave_no_thread_and_no_file() -> None:
     script = [sys.executable, str(BENCHMARKS / "interrupts.py"), "--rounds=36"]

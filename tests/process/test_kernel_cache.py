@@ -395,6 +395,7 @@ NOT_FILES = {
 }
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("made", NOT_FILES.values(), ids=NOT_FILES)
 def test_what_is_not_a_file_is_not_opened_but_replaced(processes, made, monkeypatch):
     processes.call("int64")

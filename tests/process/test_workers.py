@@ -191,6 +191,7 @@ def hung(*_: object) -> None:
     raise TimeoutError("a thread waits for what nobody does")
 
 
+@pytest.mark.rows(1)
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers (Unix)")
 # Python ignores an interrupt while it finalises a thread of its own.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -197,6 +197,7 @@ def test_a_history_with_what_is_no_run(run_cli: Run, labels: Path, odd: str) -> 
 # ------------------------------------------------------------------ sizes before they are allocated
 
 
+@pytest.mark.long
 def test_many_columns_and_empty_lines(run_cli: Run, labels: Path) -> None:
     """Places for 60,000 fields in each of 60,000 lines would take 58 GB."""
     names = ",".join(["query_id", "item_id", "score", *(f"c{i}" for i in range(60_000))])

@@ -232,6 +232,7 @@ def test_without_torch_the_error_says_what_to_install():
     assert install("torch") in last
 
 
+@pytest.mark.long
 def test_the_benchmark_runs_and_both_sides_agree():
     command = [sys.executable, str(ROOT / "benchmarks" / "listwise.py")]
     command += ["--queries=4", "--items=64", "--threads=1", "--rounds=1"]

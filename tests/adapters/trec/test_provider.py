@@ -84,6 +84,7 @@ def sides(seed: int) -> tuple[list[Any], list[Any]]:
     return qrels, run
 
 
+@pytest.mark.rows(12)
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("seed", some(range(3), 3))
 def test_every_parameter_of_a_measure_has_the_values_of_ir_measures(name: str, seed: int) -> None:

@@ -50,6 +50,7 @@ def same(found: Any, expected: Any) -> None:
     assert repr(found.state.whole) == repr(expected.state.whole)
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("semantics", ["default", "trec_eval", {"unlabelled": "zero"}])
 @pytest.mark.parametrize(
     "options",

@@ -49,6 +49,7 @@ def held(change, both, metric, semantics, base, order) -> None:
     assert change.example == (query, before.get(query), after.get(query))
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("metric", some(QUERY_METRICS, 2))
 def test_every_change_is_what_evaluate_says(metric):
     labels, predictions = dump(3, repeats=True, repeated_labels=True, grades=(1, 2))

@@ -68,6 +68,7 @@ def is_defined(metric: str, semantics: Choices) -> bool:
 
 
 # Each semantics with one of two dumps: 0 has one grade, 1 has several.
+@pytest.mark.rows(4)
 @pytest.mark.parametrize(
     ("semantics", "seed"),
     [
@@ -118,6 +119,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics, seed):
 TIES = ("expected", "worst", "best", "given", "ids", "threshold")
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("metric", ["gap", "gap@2"])
 def test_gap_is_walked_row_by_row(metric, ties):

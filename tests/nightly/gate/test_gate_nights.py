@@ -327,6 +327,7 @@ HOW = pytest.mark.parametrize("how", ["last", "median:3"])
 TWO = {"de": (2000, 0.5), "fr": (2000, 0.6)}
 
 
+@pytest.mark.rows(2)
 @HOW
 @pytest.mark.parametrize(("size", "rate"), [(66, 0.02), (200, 0.5), (2000, 0.5)])
 def test_a_new_slice_is_named_and_stops_no_baseline(how, size, rate, tmp_path):
@@ -602,6 +603,7 @@ def test_a_misspelt_baseline_is_no_missing_file(tmp_path, how):
         gate(LABELS, dump(1), "hit@1 drop <= 9%", baseline=how, history=tmp_path)
 
 
+@pytest.mark.long
 def test_so_many_unchanged_nights_hold_as_power_says():
     def night(seed):
         draw = random.Random(seed)

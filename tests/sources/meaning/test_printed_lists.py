@@ -34,6 +34,7 @@ def test_items_with_numbers(name: str, table: bool, tmp_path: Any) -> None:
     assert (result["first_hit"], result["gap"]) == (0.25, 0.25)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.small
 @pytest.mark.parametrize(
     ("first", "later"),

@@ -304,6 +304,7 @@ print(told)
 """
 
 
+@pytest.mark.long
 def test_a_plan_of_any_footer(tmp_path: Path) -> None:
     """In a process of its own, which pyarrow might end."""
     labels, path = tmp_path / "labels.parquet", tmp_path / "p.parquet"

@@ -95,6 +95,7 @@ def test_compressed_text_is_the_same(tmp_path: Path, form: str, compression: str
         scored(labels, packed, **options)
 
 
+@pytest.mark.rows(6)
 @pytest.mark.parametrize(("form", "size"), some(itertools.product(PREDICTIONS, (30, 100, 1000)), 2))
 def test_blocks_may_end_anywhere(tmp_path: Path, form: str, size: int) -> None:
     name, writer, wide, options = PREDICTIONS[form]
@@ -110,6 +111,7 @@ MARK = b"\xef\xbb\xbf"  # the byte order mark
 BLANK = [b"\n", b"\n\n\n", b"\r\n\r\r\n", b"  \n\n \r\n", MARK + b"\n", MARK + b" \r\n\n"]
 
 
+@pytest.mark.rows(5)
 @pytest.mark.parametrize(("form", "start"), some(itertools.product(PREDICTIONS, BLANK), 5))
 def test_blank_lines_before_the_first(tmp_path: Path, form: str, start: bytes) -> None:
     name, writer, _, options = PREDICTIONS[form]

@@ -135,6 +135,7 @@ def calls(folder: Path) -> dict[str, Callable[..., Any]]:
     }
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("shape", TABLES)
 def test_predictions_that_break_off(tmp_path: Path, shape: str, kind: str) -> None:

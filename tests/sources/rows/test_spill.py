@@ -50,6 +50,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, argument: int)
     return calls
 
 
+@pytest.mark.rows(3)
 @pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["integers", "text"])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
