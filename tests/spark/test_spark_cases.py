@@ -20,6 +20,7 @@ def test_every_case_is_there_once() -> None:
     assert len({case.name for case in CASES}) == len(CASES) == 154
 
 
+@pytest.mark.rows(6)
 @pytest.mark.parametrize(
     "case",
     [

@@ -63,6 +63,7 @@ def popular(frames: Frames) -> Any:
     return rankmill.spark.compare(frames.some, runs, "map@3", by="label_popularity", **PARTS)
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     "call",
     [
@@ -99,6 +100,7 @@ def test_values_that_contradict_their_mean_are_an_error(
         to_arrow(found)
 
 
+@pytest.mark.long
 def test_rows_in_another_order_are_the_same_rows(spark: Any) -> None:
     from pyspark.sql import functions
 

@@ -25,6 +25,7 @@ ROWS = [
 FEW = covering(ROWS)
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize(
     "row",
     [

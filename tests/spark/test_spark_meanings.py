@@ -137,6 +137,7 @@ def told(result: Any) -> list[str]:
     return [one.replace("the DataFrame of", "the table of") for one in result.notes]
 
 
+@pytest.mark.rows(8)
 @pytest.mark.parametrize("meaning", MEANINGS)
 def test_it_means_the_same(spark: Any, meaning: str) -> None:
     both = MEANINGS[meaning]
