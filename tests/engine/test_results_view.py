@@ -133,6 +133,8 @@ def test_results_of_two_calls_are_not_pasted():
     labels = table({1: [1], 2: [1]})
     one = evaluate_runs(labels, {"a": {1: [1]}}, semantics={"unpredicted": "skip"})
     other = evaluate_runs(labels, {"b": {2: [1]}}, semantics={"unpredicted": "skip"})
+    with pytest.raises(KeyError, match=r"no system 'map' here, there are a: results\[SYSTEM\]"):
+        one["map"]
     with pytest.raises(rankmill.UsageError, match=r"the results of a, b .* in one call"):
         join_per_query(one | other)
     assert same_queries(one | other) is None

@@ -62,6 +62,8 @@ class Matrix:
                     "the rows of a Matrix do not all have the same length; expected one number for "
                     "each query and item"
                 ) from None
+        if hasattr(values[()], "toarray"):
+            raise InputError("a Matrix cannot be sparse: evaluate takes a sparse matrix as it is")
         if values.ndim != 2:
             raise InputError(
                 f"a Matrix has the shape {tuple(values.shape)}; expected two dimensions, a row for "

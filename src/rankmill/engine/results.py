@@ -70,6 +70,9 @@ class Results(Answer, dict[str, Result]):
         ]
         return pa.concat_tables(named) if named else None
 
+    def __missing__(self, name: object) -> Result:
+        raise KeyError(f"no system {name!r} here, there are {', '.join(self)}: results[SYSTEM]")
+
     def __repr__(self) -> str:
         return super().__repr__() if self else "{}"
 

@@ -559,7 +559,9 @@ def test_wrong_rules_are_refused_before_any_work(rule, message):
         gate("no such file", "no such file", [rule], baseline="x")
 
 
-def test_what_else_is_refused(dumps):
+def test_what_else_is_refused(dumps, tmp_path):
+    with pytest.raises(rankmill.UsageError, match=r"is a History; .*history='runs'"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=rankmill.History(tmp_path))
     with pytest.raises(rankmill.UsageError, match="needs a baseline"):
         word(dumps, "same", "map@5 drop <= 1%")
     with pytest.raises(rankmill.UsageError, match="no rule was given: give one with rules="):

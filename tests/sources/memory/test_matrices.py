@@ -317,6 +317,7 @@ NAN = np.where(S == 6, np.nan, S)
         (lambda: Matrix(S.astype(object)), InputError, "holds object; expected numbers"),
         (lambda: Matrix(S + 1j), InputError, "holds complex128"),
         (lambda: Matrix([["a"]]), InputError, "expected numbers"),
+        (lambda: Matrix(scipy.sparse.csr_matrix(S)), InputError, "cannot be sparse: evaluate"),
         (lambda: Matrix([[1], [1, 2]]), InputError, "do not all have the same length"),
         (lambda: Matrix(pa.table({"a": [1]}).to_pandas()), InputError, "give its to_numpy()"),
         (lambda: against([[1]] * 2), InputError, "2 lists of labels and 3 of predictions"),

@@ -85,6 +85,11 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     `metrics` are the columns by which the values of queries are known if the file does not say what
     it is.
     """
+    if type(value).__name__ in ("History", "ChosenRun"):
+        raise UsageError(
+            f"the baseline is a {type(value).__name__}; expected predictions, or the name of a run "
+            "with its history: baseline='last', history='runs'"
+        )
     if isinstance(value, Result):
         # Its numbers alone go to the tasks of Spark.
         numbers = replace(value, per_query=None, curves={}, counted=None)
