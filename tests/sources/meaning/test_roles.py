@@ -596,3 +596,31 @@ def test_a_name_that_says_not_is_no_gain() -> None:
 def test_a_distance_beside_a_score_is_left_over() -> None:
     table = {"user_id": [1, 1], "item_id": [10, 11], "score": [0.1, 0.2], "distance": [0.9, 0.8]}
     assert rankmill.evaluate({1: [11]}, pa.table(table), "map")["map"] == 1
+
+
+RISING = [[0.1, 0.5, 0.9], [0.2, 0.3, 0.4]]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("form", ["columns", "text", "structs", "pairs"])
+def test_scores_that_rise_within_lists_are_told(form: str, tmp_path: Path) -> None:
+    """As `collect_list` and `groupby().agg(list)` make lists, in the order of the rows."""
+    labels = pa.table({"user_id": ["q", "r"], "items": [["a"], ["b"]]})
+    items = [["x", "y", "a"], ["x", "y", "b"]]
+    for scores, told in ((RISING, True), ([one[::-1] for one in RISING], False)):
+        pairs = [list(zip(*both, strict=True)) for both in zip(items, scores, strict=True)]
+        run: Any = pa.table({"user_id": ["q", "r"], "items": items, "scores": scores})
+        if form == "text":
+            run.to_pandas().to_csv(tmp_path / "run.csv", index=False)
+            run = tmp_path / "run.csv"
+        elif form == "structs":
+            structs = [[{"item": item, "score": score} for item, score in one] for one in pairs]
+            run = pa.table({"user_id": ["q", "r"], "items": structs})
+        elif form == "pairs":
+            run = dict(zip("qr", pairs, strict=True))
+        found = rankmill.evaluate(labels, run, "map@3")
+        assert found["map@3"] == pytest.approx(1 / 3)
+        assert any("rises in 2 of the first 2" in one for one in found.notes) == told
+        by_score = rankmill.evaluate(labels, run, "map@3", semantics={"order": "confidence"})
+        assert by_score["map@3"] == (1 if told else pytest.approx(1 / 3))
+        assert not any("rises" in one for one in by_score.notes)

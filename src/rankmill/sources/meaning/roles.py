@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_id_type
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import count_true, is_list_type, lengths_of, split_lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.meaning.column_names import (
@@ -32,7 +33,8 @@ from rankmill.sources.meaning.column_names import (
     plain,
     words_of,
 )
-from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC
+from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC, head
+from rankmill.sources.meaning.values import numbers_or_none
 from rankmill.sources.roles.source import (
     Columns,
     InputOptions,
@@ -386,7 +388,33 @@ def _find_order(
         )
     if score is None and by_score and unclear:
         raise _unclear_order(finder, unclear, wide or rank is not None, semantics)
+    if wide and not (score or by_score or in_order or far):
+        _tell_disorder(finder, columns.item, mixed)
     return replace(columns, score=score, rank=rank, in_order=in_order, doubts=doubts)
+
+
+def _tell_disorder(finder: Finder, item: str, numbers: Sequence[str]) -> None:
+    """Note that most of the first lists have scores that rise, and count as they stand."""
+    source = finder.source
+    held = source.numbered[item][0] if item in source.numbered else None
+    name = held or finder.find("score", ALIASES["score"], among=numbers)
+    if name is None or name not in source.schema.names:
+        return
+    offsets, values = split_lists(head(source, [name])[name])
+    scores = numbers_or_none(values, name)
+    if scores is None or not len(scores):
+        return
+    rises = np.append(scores[1:] > scores[:-1], False)
+    rises[offsets[1:][offsets[1:] > 0] - 1] = False  # from one list to the next
+    lists = np.flatnonzero(lengths_of(offsets) > 1)
+    among = np.add.reduceat(rises, offsets[lists]) if len(lists) else rises
+    count = count_true(among > 0)
+    if 2 * count > len(lists):
+        source.findings.say(
+            f"{finder.file}: lists are ranked as they stand, but {name!r} rises in {count:,} of "
+            f"the first {len(lists):,}: rank by it with order=confidence of semantics if it tells "
+            "which items are best"
+        )
 
 
 def _unclear_order(
