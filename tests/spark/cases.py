@@ -284,6 +284,7 @@ COMPARED: list[tuple[list[str], dict[str, Any]]] = [
     (["map@3", "novelty@3", "gap"], {"catalogue": "train", "by": ["weight"], "moved": 3}),
     (["map@3", "ild@3"], {"catalogue": "items groups", "partitions": 3}),
     (["map@3", "recall@3"], {"catalogue": "train dropped", "by": ["label_popularity"]}),
+    (["gap"], {"semantics": {"unpredicted": "skip"}, "partitions": 3}),
     (["map", "gap"], {"semantics": "trec_eval", "partitions": 17}),
 ]
 RULES = [

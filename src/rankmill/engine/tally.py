@@ -206,7 +206,8 @@ class Tally:
                 key = name, value
                 queries, ones, labelled, label_pairs = sums[:, place].tolist()
                 others = others_of[place]
-                if not (queries or others or key in self.slices):
+                # gap may be divided by labels of queries that do not count, as all do in a part.
+                if not (queries or labelled or others or key in self.slices):
                     continue
                 closing = Closing(queries + others, ones + int(counted.unlabelled) * others)
                 if index.weights is not None:
