@@ -436,7 +436,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_453,
-    "analysis": 3_814,
+    "analysis": 3_813,
     "cli": 2_099,
     "columns": 1_123,
     "config": 670,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 532,
     "semantics": 191,
     "show": 804,
-    "sources": 6_588,
+    "sources": 6_592,
     "spark": 1_277,
 }
 

@@ -624,3 +624,22 @@ def test_scores_that_rise_within_lists_are_told(form: str, tmp_path: Path) -> No
         by_score = rankmill.evaluate(labels, run, "map@3", semantics={"order": "confidence"})
         assert by_score["map@3"] == (1 if told else pytest.approx(1 / 3))
         assert not any("rises" in one for one in by_score.notes)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"score": RISING, "confidence": RISING},
+        {"scores": [[[0.1], [0.2], [0.3]]] * 2},
+        {"scores": [["a", "b", "c"]] * 2},
+        {"scores": [None, [0.5]]},
+    ],
+)
+def test_scores_that_are_not_read_refuse_nothing(scores: dict[str, Any]) -> None:
+    labels = pa.table({"user_id": ["q", "r"], "items": [["a"], ["b"]]})
+    items = [["x", "y", "a"], ["x", "y", "b"]]
+    run = pa.table({"user_id": ["q", "r"], "items": items} | scores)
+    found = rankmill.evaluate(labels, run, "map@3")
+    assert found["map@3"] == pytest.approx(1 / 3)
+    assert not any("rises" in one for one in found.notes)

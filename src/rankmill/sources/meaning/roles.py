@@ -396,12 +396,17 @@ def _find_order(
 def _tell_disorder(finder: Finder, item: str, numbers: Sequence[str]) -> None:
     """Note that most of the first lists have scores that rise, and count as they stand."""
     source = finder.source
-    held = source.numbered[item][0] if item in source.numbered else None
-    name = held or finder.find("score", ALIASES["score"], among=numbers)
-    if name is None or name not in source.schema.names:
+    names = [one for one in finder.named(ALIASES["score"]) if one in numbers]
+    if item in source.numbered:
+        names = [source.numbered[item][0]]
+    if len(names) != 1:
         return
-    offsets, values = split_lists(head(source, [name])[name])
-    scores = numbers_or_none(values, name)
+    (name,) = names
+    try:
+        offsets, values = split_lists(head(source, [name])[name])
+        scores = numbers_or_none(values, name)
+    except InputError:  # nothing is refused for a column that no metric reads
+        return
     if scores is None or not len(scores):
         return
     rises = np.append(scores[1:] > scores[:-1], False)
