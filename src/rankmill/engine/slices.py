@@ -298,7 +298,7 @@ def unpacked(row: Row, read: Callable[[Row], OfState]) -> dict[str, Any]:
 def rows_of(slices: Mapping[Key, tuple[int, Values]]) -> list[MetricOfSlice]:
     """Return the rows of `Result.by`."""
     return [
-        MetricOfSlice(by, value, metric, one.value, one.standard_error, one.of(queries))
+        MetricOfSlice(by, value, metric, one.value, one.standard_error, one.averaged(queries))
         for (by, value), (queries, values) in slices.items()
         for metric, one in values.items()
     ]

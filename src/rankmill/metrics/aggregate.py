@@ -160,7 +160,7 @@ class Value(NamedTuple):
     effective: float | None = None
     lists: int | None = None
 
-    def of(self, queries: int) -> int:
+    def averaged(self, queries: int) -> int:
         """Return how many lists, or else queries, the value is of."""
         return queries if self.lists is None else self.lists
 

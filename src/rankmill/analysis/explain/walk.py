@@ -226,12 +226,12 @@ def sums_of(metric: Metric, hits: Hits, runs: Runs | None, count: int, semantics
     runs = None if spec.expected is None else runs
     name = spec.kernel if runs is None else spec.expected
     cutoffs = [*range(1, count), metric.limit][-count:] if count else []
-    if callable(name):  # somebody's own function may divide by what depends on the cutoff
-        return np.array([counted(name, _up_to(hits, k), metric.limit, *how)[0] for k in cutoffs])
     if runs is not None:
         return np.array([counted(name or "", hits, k, *how, runs=runs)[0] for k in cutoffs])
-    # Some have no cutoff: those of the list that ends there stand for it.
-    return np.array([counted(name or "", _up_to(hits, k), k, *how)[0] for k in cutoffs])
+    # Some have no cutoff: the list that ends there stands for it. Own functions may divide by what
+    # depends on the cutoff.
+    ends = [(_up_to(hits, k), metric.limit if callable(name) else k) for k in cutoffs]
+    return np.array([counted(name or "", some, k, *how)[0] for some, k in ends])
 
 
 def _up_to(hits: Hits, k: int) -> Hits:
