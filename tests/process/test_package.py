@@ -444,7 +444,7 @@ BUDGETS = {
     "io": 846,
     "kernels": 3_065,
     "matching": 746,
-    "metrics": 4_004,
+    "metrics": 4_003,
     "nightly": 4_533,
     "results": 550,
     "root": 532,

@@ -247,10 +247,9 @@ class GroupShare(Aggregate):
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
     group: ClassVar[int] = HEAD
 
-    # How many items of the group stand within the cutoff, and how many of all; and how many lists.
+    # How many items of the group stand within the cutoff, and how many of all.
     places: Count = 0
     every: Count = 0
-    lists: Count = 0
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the share with the lists of a block."""
@@ -258,8 +257,7 @@ class GroupShare(Aggregate):
         counts = np.zeros(3, np.int64)
         offsets, repeat, k = scored.lists.offsets, scored.needs[Repeats], asked.metric.limit
         kernels.count_groups(offsets, scored.needs[TrainingRows], repeat, k, groups, TAIL, counts)
-        shares = int(counts[self.group]), int(counts.sum())
-        return self.merge(type(self)(*shares, int((np.diff(offsets) > 0).sum())))
+        return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
 
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
@@ -274,7 +272,7 @@ class GroupShare(Aggregate):
 
     def finish(self, totals: Totals) -> Value:
         """Return the share; it has no standard error."""
-        return Value(self.places / self.every if self.every else None, lists=self.lists)
+        return Value(self.places / self.every if self.every else None)
 
     def check(self, row: rows.Row, prefix: str) -> None:
         """Raise UsageError if the group has more places than there are."""
