@@ -106,13 +106,8 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
     >>> split_names("map(rel=2)@5,10,mrr")
     ['map(rel=2)@5', 'map(rel=2)@10', 'mrr']
     """
-    named = (
-        []
-        if texts is None
-        else texts_of(
-            "metrics", texts, "names such as 'map@12'; a function gets one by @rankmill.metric"
-        )
-    )
+    wanted = "names such as 'map@12'; a function gets one by @rankmill.metric"
+    named = [] if texts is None else texts_of("metrics", texts, wanted)
     if not named:
         raise UsageError(f"no metric was asked for: {LISTED}")
     return [one for text in named for one in _names(text)]

@@ -461,6 +461,7 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
     alone = gate(LABELS, dump(1), rules[0], **asked)
     assert "rules held" not in summary_line(alone, {})
     assert alone.headline == "not judged"
+    assert "the others were not judged" not in page(alone)
     assert "1 rule held, not tested; not judged: hit@1: this is the first night" in line
     assert first.headline == "held for 1 of 3 rules"
     shown = page(gate(LABELS, dump(1), rules, details=True, **asked))

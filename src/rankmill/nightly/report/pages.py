@@ -40,7 +40,7 @@ from rankmill.nightly.report.words import (
 )
 from rankmill.nightly.rules.reports import NoVerdict, Trends, broken_words, night_before, trend_of
 from rankmill.nightly.rules.rules import UNDECIDED
-from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, by_rule, fails
+from rankmill.nightly.rules.verdict import NOT_JUDGED, RuleOutcome, Verdict, by_rule, fails
 from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
 from rankmill.results import audit
@@ -273,7 +273,7 @@ def _headline(subject: Subject) -> Html:
         return words.changes_words(subject.changes)
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
-    if verdict.word == UNDECIDED:
+    if verdict.word == UNDECIDED or verdict.headline == NOT_JUDGED:
         return say("{}", verdict.headline.capitalize())
     if verdict.headline != verdict.word:
         return say("{}; the others were not judged", verdict.headline.capitalize())
