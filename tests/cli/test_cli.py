@@ -42,11 +42,11 @@ def test_help_is_quick_and_light():
     assert all(name in answer.stdout for name in COMMANDS)
 
     # 34 ms beside 9 on a fast machine, where numpy takes 63. A limit in seconds would be one on the
-    # machine.
+    # machine, and wall time depends on what else runs.
     bare, whole = [], []
     for _ in range(7):
-        bare.append(seconds_of("-c", "pass"))
-        whole.append(seconds_of("-m", "rankmill", "--help"))
+        bare.append(seconds_of("-c", "pass")[1])
+        whole.append(seconds_of("-m", "rankmill", "--help")[1])
     assert min(whole) < 7 * min(bare)
 
 

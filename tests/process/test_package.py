@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_065,
     "matching": 746,
     "metrics": 4_003,
-    "nightly": 4_533,
+    "nightly": 4_590,
     "results": 550,
     "root": 532,
     "semantics": 191,

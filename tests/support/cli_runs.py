@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -48,11 +49,12 @@ def process(*arguments, **options) -> subprocess.Popen:
     )
 
 
-def seconds_of(*arguments: str) -> float:
-    """Return the wall time of Python with these arguments."""
-    start = time.perf_counter()
+def seconds_of(*arguments: str) -> tuple[float, float]:
+    """Return the wall time of Python with these arguments, and its CPU seconds."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-    return time.perf_counter() - start
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def made() -> Result:

@@ -22,7 +22,7 @@ from scipy import stats
 import rankmill
 import unseen_oracle
 from flat import flat
-from rankmill import gate, gate_power
+from rankmill import Rules, gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import levelled
 from rankmill.nightly.history import History
@@ -623,6 +623,54 @@ def test_so_many_unchanged_nights_hold_as_power_says():
         told = statistics.mean(one.rules[place].held for one in powers)
         assert held[rule] / 200 == pytest.approx(told, abs=0.09), rule
     assert held[rules[0]] < 20 < held[rules[1]] < 180
+
+
+def night_of(country, seed):
+    """Lists with the item a at one of ten ranks, more often near the top."""
+    draw = random.Random(seed)
+
+    def items():
+        others = [f"x{place}" for place in range(9)]
+        place = min(int(draw.expovariate(0.35)), 9)
+        return [*others[:place], "a", *others[place:]]
+
+    return pa.table({"user_id": range(len(country)), "items": [items() for _ in country]})
+
+
+def labels_by(country):
+    users = {"user_id": range(len(country)), "items": [["a"]] * len(country)}
+    return pa.table(users | {"country": country})
+
+
+def test_power_sets_small_slices_aside():
+    """A country of 20 users, which no verdict judges, made a rule that holds seem not to."""
+    country = [name for name, n in {"de": 1200, "fr": 900, "at": 20}.items() for _ in range(n)]
+    labels, nights = labels_by(country), [night_of(country, seed) for seed in (1, 2)]
+    rules = ["map@10[country=*] drop <= 15%", "map@10[country=de] drop <= 15% confidence 0.98"]
+    rules += ["map@10[country=at] drop <= 15%"]
+    every, large, small = gate_power(labels, nights[0], rules, baseline=nights[1]).rules
+    assert large.held > every.held > 0.7
+    assert small.held < 0.1
+    strict = gate_power(labels, nights[0], Rules(rules, undecided="fail"), baseline=nights[1])
+    assert strict.rules[0].held < 0.1
+
+
+@pytest.mark.long
+def test_so_many_nights_hold_in_every_slice_as_power_says():
+    sizes = {"de": 1600, "fr": 900, "it": 120, "at": 40, "ch": 25, None: 12}
+    country = [name for name, n in sizes.items() for _ in range(n)]
+    labels, held = labels_by(country), Counter()
+    rules = [f"map@10[country=*] drop <= {limit}%" for limit in (5, 10, 15, 20)]
+    rules += [f"map@10[country=*] >= {limit} confidence 0.95" for limit in (0.4, 0.45)]
+    for seed in range(150):
+        found = gate(labels, night_of(country, seed), rules, baseline=night_of(country, 500 + seed))
+        broken = {one.rule for one in found.outcomes if one.counts and not one.kept}
+        held.update(set(rules) - broken)
+    nights = [(night_of(country, n), night_of(country, 500 + n)) for n in range(15)]
+    powers = [gate_power(labels, new, rules, baseline=old) for new, old in nights]
+    for place, rule in enumerate(rules):
+        told = statistics.mean(one.rules[place].held for one in powers)
+        assert held[rule] / 150 == pytest.approx(told, abs=0.1), rule
 
 
 def test_the_command_shows_power_and_records_nothing(tmp_path, run):

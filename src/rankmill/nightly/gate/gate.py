@@ -1,7 +1,7 @@
 """gate() says whether a system keeps its rules, and gate_power() what these would see."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from rankmill.analysis.compare.differences.judgement import estimates
 from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details, details_of
-from rankmill.analysis.statistics.distributions import t_tail
+from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.engine.evaluate import Local, executor_of
 from rankmill.engine.finish import sealed
 from rankmill.engine.first_pass import Progress
@@ -40,12 +40,15 @@ from rankmill.nightly.rules.baseline import (
     with_table,
 )
 from rankmill.nightly.rules.counts import volumes_lost, written_at
-from rankmill.nightly.rules.measurements import RuleTest, detected, test_of
+from rankmill.nightly.rules.measurements import Interval, RuleTest, detected, test_of, word_of
 from rankmill.nightly.rules.rules import UNDECIDED, Rule, age_text, percent
-from rankmill.nightly.rules.sides import Lack, lack_of, notes_of_pairs
+from rankmill.nightly.rules.sides import Lack, Sides, lack_of, notes_of_pairs
 from rankmill.nightly.rules.verdict import (
     RuleOutcome,
     Verdict,
+    is_small,
+    is_starred,
+    is_unnamed,
     judged_slices,
     not_judged,
     undecided_note,
@@ -338,14 +341,17 @@ def _despite(lack: Lack | None, one: RuleOutcome) -> RuleOutcome:
 # ------------------------------------------------------------------ what the rules would see
 
 YEAR = 365
+# So many nights stand for all that there can be, spread by the golden ratio.
+NIGHTS, GOLDEN = 512, (math.sqrt(5) - 1) / 2
 _NOTES = (
     "smallest drop: one that the rule fails in 80% of nights; of slices, from the easiest to the "
     "hardest. For a limit of the value it is counted from tonight's value, and for a series it is "
     "one that is found by its tenth night.",
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
-    "holds: nights without a change in which the rule holds. No other night is the baseline last "
-    "or median: if few hold, it is a lucky one, and there are more false alarms than these.",
+    "holds: nights without a change in which the rule holds, or some of its slices do and all "
+    "others are too small. No other night is the baseline last or median: if few hold, it is a "
+    "lucky one, and there are more false alarms than these.",
     "price: of n queries, a verdict needs a mean beyond the limit by 3.7/n of the range of the "
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )
@@ -500,7 +506,7 @@ def gate_power(
                 finite(max(seen, default=None)),
                 rule.relative,
                 YEAR * chances[-1] if counts else None,
-                _chance_to_hold(rule, tests, len(cases)) if counts else None,
+                _chance_to_hold(rule, cases, every, given.undecided) if counts else None,
             )
         )
     # As if rules did not depend on each other.
@@ -515,8 +521,68 @@ def _chance(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
     return 1 - math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
 
 
-def _chance_to_hold(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
-    """Return the chance that a rule holds in a night without a change."""
-    confidence = confidence_of_each(rule, slices)
-    room = [((test.margin - test.far(confidence)) / test.error, test.freedom) for test in tests]
-    return math.prod(t_tail(-t, freedom) for t, freedom in room)
+def _chance_to_hold(
+    rule: Rule, cases: Sequence[Sides], tests: Sequence[RuleTest | None], undecided: str
+) -> float:
+    """Return the chance that a rule holds in a night without a change.
+
+    A rule for every slice does so if some slices hold, and `judged_slices` sets aside the others.
+    """
+    confidence, starred = confidence_of_each(rule, len(cases)), is_starred(rule)
+    hold, undecided_by = list[float](), list[float]()
+    for sides, test in zip(cases, tests, strict=True):
+        if test is None:
+            continue
+        far = test.far(confidence)
+        if not starred:
+            hold.append(test.chance_below(test.margin - far))
+            continue
+        held = aside = 0
+        for one, base in _nights(rule, test, far):
+            word = word_of(rule, one, confidence)
+            held += word == rule.kept
+            small = undecided != "fail" and is_small(rule, one, base)
+            aside += word == UNDECIDED and (small or is_unnamed(rule, sides.shown))
+        hold.append(held / NIGHTS)
+        undecided_by.append(aside / NIGHTS)
+    if not starred:
+        return math.prod(hold)
+    fine = math.prod(sum(one) for one in zip(hold, undecided_by, strict=True))
+    return fine - math.prod(undecided_by)
+
+
+def _nights(rule: Rule, test: RuleTest, far: float) -> Iterator[tuple[Interval, float | None]]:
+    """Yield what nights without a change measure, with the value of the baseline, if it has one.
+
+    Values vary by their errors, which are those of tonight. Nights are the points of a lattice.
+    """
+    one, half = test.one, far * test.scale
+    value, base, covariance = one.value or 0.0, one.base or 0.0, one.covariance
+    of_v, of_b = one.mine.error or 0.0, one.theirs.error or 0.0
+    common = covariance / of_b if of_b else 0.0
+    own = math.sqrt(max(0.0, of_v**2 - common**2))
+    for night in range(NIGHTS):
+        y = t_quantile((night + 0.5) / NIGHTS, test.freedom)
+        if not rule.paired:
+            v = value + of_v * y
+            yield Interval(v, v - half, v + half), None
+            continue
+        z = t_quantile(math.fmod((night + 0.5) * GOLDEN, 1.0), test.freedom)
+        b, v = base + of_b * y, base + common * y + own * z
+        found = Interval(drop := test.sign * (b - v), drop - half, drop + half)
+        yield (_relative(v, b, far / test.error, test) if rule.relative else found), b
+
+
+def _relative(v: float, b: float, errors: float, test: RuleTest) -> Interval:
+    """Return a relative drop, with the ends that are so many errors away (Fieller)."""
+    if b <= 0:
+        return Interval(0.0)
+    one, v = test.one, max(0.0, v)
+    constant = v**2 - (errors * (one.mine.error or 0.0)) ** 2
+    square = b**2 - (errors * (one.theirs.error or 0.0)) ** 2
+    middle = v * b - errors**2 * one.covariance
+    most = middle + math.sqrt(max(0.0, middle**2 - square * constant))
+    low = constant / most if constant > 0 else 0.0
+    high = most / square if square > 0 else math.inf
+    ends = sorted((test.sign * (1 - low), test.sign * (1 - high)))
+    return Interval(test.sign * (1 - v / b), *ends)

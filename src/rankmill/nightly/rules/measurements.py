@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 from rankmill.analysis.compare.differences.comparison_state import SystemColumn
 from rankmill.analysis.compare.differences.pooled_differences import few_hits, spread_of
-from rankmill.analysis.statistics.distributions import t_quantile
+from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.moments import MINE, PairMoments
 from rankmill.analysis.statistics.paired_differences import AdjustedPaired, ClusteredMean
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, interval_within
@@ -137,6 +137,14 @@ class Measurement(NamedTuple):
     def base(self) -> float | None:
         """That of the baseline."""
         return self.theirs.value
+
+    @property
+    def covariance(self) -> float:
+        """That of the two values; 0 where nothing is paired."""
+        if self.difference_error is None:
+            return 0.0
+        of_v, of_b = self.mine.error or 0.0, self.theirs.error or 0.0
+        return (of_v**2 + of_b**2 - self.difference_error**2) / 2
 
     @property
     def adjusted(self) -> bool:
@@ -346,11 +354,7 @@ def _ends_of_t(one: Measurement, ratio: float, confidence: float) -> Ends | None
 def error_of(one: Measurement, ratio: float) -> float:
     """Return the standard error of the value less `ratio` times the baseline."""
     of_v, of_b = one.mine.error or 0.0, one.theirs.error or 0.0
-    squares = of_v**2, (ratio * of_b) ** 2
-    if one.difference_error is None or not ratio:
-        return math.sqrt(sum(squares))
-    covariance = (of_v**2 + of_b**2 - one.difference_error**2) / 2
-    return math.sqrt(max(0.0, sum(squares) - 2 * ratio * covariance))
+    return math.sqrt(max(0.0, of_v**2 + (ratio * of_b) ** 2 - 2 * ratio * one.covariance))
 
 
 def freedom_of_ratio(one: Measurement, ratio: float) -> float:
@@ -423,6 +427,10 @@ class RuleTest(NamedTuple):
             return math.inf
         mean = (self.one.value or 0.0) - self.ratio * (self.one.base or 0.0)
         return (ends[1] - mean if self.sign > 0 else mean - ends[0]) / self.scale
+
+    def chance_below(self, drop: float) -> float:
+        """Return the chance of no larger drop in a night without a change."""
+        return t_tail(-drop / self.error, self.freedom)
 
     def smallest(self, confidence: float | None) -> float:
         """Return the drop that is beyond the limit by enough for 80% of nights.

@@ -11,6 +11,7 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError, plural
 from rankmill.nightly.rules.baseline import SliceValue
+from rankmill.nightly.rules.measurements import Interval
 from rankmill.nightly.rules.rules import (
     BAD_AUDIT,
     BAD_VOLUME,
@@ -257,33 +258,47 @@ def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> li
     Nor do queries without a value, which such a rule asks for by no name. All may still break it,
     and one that is undecided counts if none is decided, or if `undecided` is "fail".
     """
-    starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
-    if not starred or all(one.word == UNDECIDED for one in outcomes):
+    if not is_starred(rule) or all(one.word == UNDECIDED for one in outcomes):
         return outcomes
-    unnamed = [not starred.isdisjoint(one.slice.split(", ")) for one in outcomes]
-    small = [undecided != "fail" and _is_small(rule, one) for one in outcomes]
+    unnamed = [is_unnamed(rule, one.slice) for one in outcomes]
+    small = [undecided != "fail" and is_small(rule, *_found(one)) for one in outcomes]
     return [
         replace(one, counts=False) if one.word == UNDECIDED and any(aside) else one
         for one, *aside in zip(outcomes, unnamed, small, strict=True)
     ]
 
 
-def _is_small(rule: Rule, one: RuleOutcome) -> bool:
+def _found(one: RuleOutcome) -> tuple[Interval, float | None]:
+    number = math.inf if one.measured is None else one.measured
+    return Interval(number, one.low, one.high), one.baseline
+
+
+def is_starred(rule: Rule) -> bool:
+    """Return whether a rule is for every slice."""
+    return any(value == EVERY for _, value in rule.slices)
+
+
+def is_unnamed(rule: Rule, slice_name: str) -> bool:
+    """Return whether a slice is of queries without a value, which a starred rule does not name."""
+    starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
+    return not starred.isdisjoint(slice_name.split(", "))
+
+
+def is_small(rule: Rule, found: Interval, baseline: float | None) -> bool:
     """Return whether a slice is too small for an undecided rule.
 
     Its interval reaches from no change to the loss of all; or the value keeps the limit, and the
     interval is so wide that no change at all would be undecided, too. That of a value is wider than
     half of the range.
     """
-    low = -math.inf if one.low is None else one.low
-    high = math.inf if one.high is None else one.high
+    low = -math.inf if found.low is None else found.low
+    high = math.inf if found.high is None else found.high
     ends = rule.metric.bounds
     if not rule.paired:
         return high - low > (ends[1] - ends[0]) / 2
     worst = ends[1 if rule.better == "lower" else 0]
-    found = math.inf if one.measured is None else one.measured
-    base, of = one.baseline or 0.0, (one.baseline or 1.0) if rule.relative else 1.0
-    wide = rule.keeps(found) and high - found > rule.limit
+    base, of = baseline or 0.0, (baseline or 1.0) if rule.relative else 1.0
+    wide = rule.keeps(found.number) and high - found.number > rule.limit
     return wide or (low <= 0 and high >= abs(base - worst) / of)
 
 
