@@ -437,7 +437,7 @@ def test_foreign_imports(module: str) -> None:
 BUDGETS = {
     "adapters": 1_453,
     "analysis": 3_813,
-    "cli": 2_099,
+    "cli": 2_101,
     "columns": 1_123,
     "config": 670,
     "engine": 3_255,
@@ -446,11 +446,11 @@ BUDGETS = {
     "matching": 746,
     "metrics": 4_003,
     "nightly": 4_590,
-    "results": 550,
+    "results": 551,
     "root": 532,
     "semantics": 191,
-    "show": 804,
-    "sources": 6_592,
+    "show": 805,
+    "sources": 6_593,
     "spark": 1_277,
 }
 

@@ -51,7 +51,8 @@ def deliver(
 ) -> None:
     """Write what was found to the file `output`, else print it; with it texts, pictures and tables.
 
-    All files are written, or none. What is printed is printed once they are.
+    All files are written, or none. What is printed is printed once they are: for CSV, also the notes
+    on standard error.
     """
     view = found if isinstance(found, View) else found._view()
     drawn = output is None and format == "table" and is_terminal(sys.stdout)
@@ -62,6 +63,8 @@ def deliver(
         draw([*parts, *_legend(parts)])
     elif output is None:
         emit(text)
+    for note in view.notes if format == "csv" else ():
+        click.echo(f"note: {visible(note)}", err=True)
 
 
 def emit(text: str) -> None:

@@ -165,7 +165,7 @@ def systems_view(
     def board() -> list[Part]:
         return board_of(results, same_queries, sides)
 
-    return View(screen, page, exact, content, board)
+    return View(screen, page, exact, content, board, notes)
 
 
 def board_of(

@@ -308,7 +308,8 @@ class Result(Answer):
             first = [metrics_table(self), *self.notes, "", *groups_part(self)]
             return [*first, *slice_parts({"": self}), counts, "", Facts(facts.items())]
 
-        return View(screen, lambda: _page(self), lambda: exact_table(self), self.to_dict)
+        page, exact = lambda: _page(self), lambda: exact_table(self)
+        return View(screen, page, exact, self.to_dict, notes=self.notes)
 
 
 def check_values(results: Mapping[str, Result]) -> None:

@@ -187,6 +187,7 @@ class View(NamedTuple):
     content: Callable[[], object]  # for JSON
     # What LaTeX shows, which leaves out facts too; by default the page.
     paper: Callable[[], Sequence[Part]] | None = None
+    notes: Sequence[str] = ()  # of those on the screen, the ones to read beside a CSV
 
 
 def listing(table: Table, content: object) -> View:
@@ -200,6 +201,7 @@ def view_of_blocks(
     exact: Callable[[], Table],
     content: Callable[[], object],
     paper: Callable[[], Sequence[Part]] | None = None,
+    notes: Sequence[str] = (),
 ) -> View:
     """Return the view of blocks of parts: a screen shows them apart, and above the facts."""
 
@@ -209,7 +211,7 @@ def view_of_blocks(
     def page() -> list[Part]:
         return [part for block in blocks() for part in block]
 
-    return View(screen, page, exact, content, paper)
+    return View(screen, page, exact, content, paper, notes)
 
 
 def decimals_of(values: Iterable[Any], digits: int = 6) -> int:

@@ -56,6 +56,14 @@ def test_wide_labels_have_a_value_a_row():
     assert facts_of(table, WANTED) == expected(table)
 
 
+def test_the_query_is_a_fact_too(tmp_path):
+    """As in --by user; pyarrow knows no column of this name twice."""
+    table = pa.table({"user": [3, 3, 1], "item": [4, 5, 4]})
+    pq.write_table(table, tmp_path / "labels.parquet")
+    for value in (table, str(tmp_path / "labels.parquet")):
+        assert facts_of(value, {"user": "segment"}) == {3: (3,), 1: (1,)}
+
+
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("encoded", [False, True])
 def test_the_rows_of_a_query_of_long_labels_agree(scattered, encoded):

@@ -85,7 +85,8 @@ def read_facts(
             queries, table = take_ids(queries, first), table.take(pa.array(first))
         return join_ids([queries]), table
 
-    with closing(read_batches(read, source, [columns.query, *names], workers)) as batches:
+    wanted = [*dict.fromkeys([columns.query, *names])]  # a slice for each query is of its id
+    with closing(read_batches(read, source, wanted, workers)) as batches:
         parts = list(batches)
     queries = join_ids([one for one, _ in parts])
     whole = _joined(source, names, [one for _, one in parts])

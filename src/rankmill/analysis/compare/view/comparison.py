@@ -269,7 +269,12 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         return [*tables, *(part for block in moved for part in block)]
 
     return view_of_blocks(
-        blocks, lambda: _facts(found), lambda: _exact_table(found), content, paper
+        blocks,
+        lambda: _facts(found),
+        lambda: _exact_table(found),
+        content,
+        paper,
+        found.notes,
     )
 
 
