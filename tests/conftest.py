@@ -169,7 +169,11 @@ def run(run_cli: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update", action="store_true", help="write the files of tests/shown again")
+    parser.addoption(
+        "--update",
+        action="store_true",
+        help="write the files of tests/shown, or other expected output, again",
+    )
 
 
 @pytest.fixture

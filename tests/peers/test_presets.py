@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +69,7 @@ def reference(name: str, metric: str) -> Any:
     return REFERENCES[name][base], int(cutoff) if cutoff and not at_share else None
 
 
+@pytest.mark.small
 def test_every_preset_has_a_reference() -> None:
     presets = PRESETS.keys() - {"default"}
     lacking = presets - REFERENCES.keys()
@@ -74,6 +77,9 @@ def test_every_preset_has_a_reference() -> None:
     lacking = presets - SHAPES.keys()
     assert not lacking, f"add {lacking} to SHAPES of tests/support/preset_tables.py: its input"
     assert (SHAPES.keys() | REFERENCES.keys()) == presets
+    golden = json.loads((Path(__file__).parents[1] / "golden.json").read_text())
+    lacking = presets - golden["dump"].keys()
+    assert not lacking, f'no {lacking} yet: pytest tests/contract/test_golden.py -m "" --update'
 
 
 @pytest.mark.parametrize(("name", "shape", "metrics"), [one for one in CASES if one[2] != ["gap"]])

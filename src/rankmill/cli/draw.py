@@ -51,7 +51,7 @@ def deliver(
 ) -> None:
     """Write what was found to the file `output`, else print it; with it texts, pictures and tables.
 
-    All files are written, or none. What is printed is printed once they are: for CSV, also the notes
+    All files are written, or none. What is printed is printed once they are; the notes of a CSV are
     on standard error.
     """
     view = found if isinstance(found, View) else found._view()
