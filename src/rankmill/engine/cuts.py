@@ -19,6 +19,7 @@ from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.segments import (
     DERIVED,
+    OF_PREDICTIONS,
     Classes,
     Known,
     classes_of,
@@ -26,7 +27,7 @@ from rankmill.engine.segments import (
     compact,
     training_of,
 )
-from rankmill.engine.slices import GROUP, OF_PREDICTIONS, check_terms, classes_of_groups
+from rankmill.engine.slices import GROUP, check_terms, classes_of_groups
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.matching.index import LabelIndex, Lookup, look_up
@@ -333,7 +334,7 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
         known = Known(index, np.zeros(0, np.int64), [], training_of(job))
         for name in cuts.derived:
             if name not in OF_PREDICTIONS:
-                found[name] = DERIVED[name][1](known)
+                found[name] = DERIVED[name].classes(known)
         queries = len(index.queries.keys)
         for name, classes in found.items():
             values, codes = compact(name, classes)
@@ -380,7 +381,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
     if both is not None:
         raise UsageError(
             f"{labels.source.name} has a column {both!r}, which is also what rankmill calls "
-            f"{DERIVED[both][0]}: rename the column"
+            f"{DERIVED[both].meaning}: rename the column"
         )
 
 

@@ -239,23 +239,33 @@ def activity(known: Known) -> Classes:
     return class_of_count(counts)
 
 
-DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {
-    "label_count": (
+class Derived(NamedTuple):
+    """A way to cut that needs no column."""
+
+    meaning: str
+    classes: Callable[[Known], Classes]  # of the queries of the labels
+    of_lists: bool = False  # it looks at the predictions, known once those of the first are read
+
+
+DERIVED = {
+    "label_count": Derived(
         "how many labels a query has",
         lambda known: class_of_count(np.diff(known.labels.labels.offsets)),
     ),
-    "list_length": (
+    "list_length": Derived(
         "how many predictions the baseline has for it",
         lambda known: class_of_count(known.lengths),
+        of_lists=True,
     ),
-    "label_popularity": (
+    "label_popularity": Derived(
         "whether its labels are popular: head, middle or tail",
         lambda known: popularity(known.labels),
     ),
-    "activity": ("how many items it had in training", activity),
-    "unpredicted": (
+    "activity": Derived("how many items it had in training", activity),
+    "unpredicted": Derived(
         "whether all systems, some or none have predictions for it",
         lambda known: unpredicted(known.predicted),
+        of_lists=True,
     ),
 }
-"""Name -> what it cuts by, and the function that gives the classes of the queries of the labels."""
+OF_PREDICTIONS = frozenset(name for name, one in DERIVED.items() if one.of_lists)

@@ -14,7 +14,16 @@ from rankmill.columns.ids import take_ids
 from rankmill.columns.lists import take_offsets, take_values
 from rankmill.columns.seal import hash_ids
 from rankmill.engine.job import Job
-from rankmill.engine.segments import DERIVED, Classes, Key, Known, check_slices, compact, natural
+from rankmill.engine.segments import (
+    DERIVED,
+    OF_PREDICTIONS,
+    Classes,
+    Key,
+    Known,
+    check_slices,
+    compact,
+    natural,
+)
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex
@@ -78,9 +87,6 @@ class QueryGroups:
         return not self.needed
 
 
-# What is known of queries only once the predictions of the first system are read: rows of `DERIVED`
-# that look at lengths.
-OF_PREDICTIONS = frozenset({"list_length", "unpredicted"})
 # So many queries of the labels are looked at at a time, as numbers of all would take memory.
 PIECE = 1 << 20
 
@@ -112,7 +118,8 @@ def ways_at(
         found[name] = values, of_rows
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
-            values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
+            known = Known(index, lengths, [lengths > 0])
+            values, codes = compact(name, DERIVED[name].classes(known))
             found[name] = values, np.where(rows < 0, len(values) - 1, codes)
     return found
 

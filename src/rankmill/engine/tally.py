@@ -161,7 +161,7 @@ class Tally:
             of_first = Known(self.index, self.lengths, [self.lengths > 0])
             for name in self.job.cuts.derived:
                 if name not in self.index.classes:  # from here on, for all systems
-                    self.index.classes[name] = compact(name, DERIVED[name][1](of_first))
+                    self.index.classes[name] = compact(name, DERIVED[name].classes(of_first))
         if self.job.of_unpredicted:
             self._add_unpredicted(source)
         labelled = count_true(self.has_labels)

@@ -9,8 +9,7 @@ from datetime import datetime
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import named
 from rankmill.analysis.compare.differences.pooled_differences import Without
-from rankmill.engine.segments import natural
-from rankmill.engine.slices import OF_PREDICTIONS
+from rankmill.engine.segments import OF_PREDICTIONS, natural
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.gate.series import (

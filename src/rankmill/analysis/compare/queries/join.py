@@ -51,8 +51,8 @@ from rankmill.engine.evaluate import Local, ScoredSystem, score_systems
 from rankmill.engine.first_pass import MB
 from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, leave_out
-from rankmill.engine.segments import Segments
-from rankmill.engine.slices import OF_PREDICTIONS, QueryGroups
+from rankmill.engine.segments import OF_PREDICTIONS, Segments
+from rankmill.engine.slices import QueryGroups
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric

@@ -293,4 +293,4 @@ class LabelFacts:
     def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
         if self._known is None:
             return {}
-        return {name: self._given.get(name) or DERIVED[name][1](self._known) for name in names}
+        return {name: self._given.get(name) or DERIVED[name].classes(self._known) for name in names}
