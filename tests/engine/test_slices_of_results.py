@@ -326,3 +326,21 @@ def test_a_word_that_cuts_nothing_is_told_from_a_column(tmp_path: Path) -> None:
     path.write_text("query,age\n1,30\n2,40\n")
     with pytest.raises(UsageError, match="'age' can be cut by 2 to 100, or by year, month, day"):
         rankmill.evaluate({1: [1]}, {1: [1]}, "map", by=f"{path}:age:decade")
+
+
+def test_intervals_of_pandas_are_texts():
+    """Those of pandas.cut, in a column of the labels and in a Series."""
+    pandas = pytest.importorskip("pandas")
+    ages = pandas.Series([16.0, 30.0, None, 45.0], pandas.Index([1, 2, 3, 4], name="user"))
+    cut = pandas.cut(ages.rename("age"), [0, 20, 60])
+    labels = pandas.DataFrame({"user": [1, 2, 3, 4], "items": [[1]] * 4})
+    inside = labels.assign(age=cut.to_numpy())
+    for found in (
+        rankmill.evaluate(labels, labels, "map@1", by=cut),
+        rankmill.evaluate(inside, labels, "map@1", by="age"),
+        rankmill.evaluate(inside.assign(age=inside["age"].astype("category")), labels, by="age"),
+    ):
+        assert {*found.by["slice"].to_pylist()} == {"(0, 20]", "(20, 60]", None}
+    left = pandas.cut(ages.rename("age"), [0.5, 20, 60], right=False)
+    found = rankmill.evaluate(labels, labels, "map@1", by=left)
+    assert found.by["slice"].to_pylist() == ["[0.5, 20)", "[20, 60)", None]

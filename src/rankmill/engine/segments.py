@@ -125,7 +125,28 @@ def codes_of(column: Any) -> np.ndarray:
 def _encoded(column: Any) -> Any:
     import pyarrow.types as kinds
 
-    return column if kinds.is_dictionary(column.type) else column.dictionary_encode()
+    if not kinds.is_dictionary(column.type):
+        return _interval_texts(column).dictionary_encode()
+    words = column.dictionary
+    texts = _interval_texts(words)
+    return column if texts is words else type(column).from_arrays(column.indices, texts)
+
+
+def _interval_texts(column: Any) -> Any:
+    """Return the intervals of pandas.cut as texts, such as (0, 20]; other values as they are."""
+    if getattr(column.type, "extension_name", "") != "pandas.interval":
+        return column
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    closed = column.type.closed
+    ends = [pc.struct_field(column.storage, place).cast(pa.string()) for place in (0, 1)]
+    joined = pc.binary_join_element_wise(*ends, ", ")
+    begin, end = (
+        "[" if closed in ("left", "both") else "(",
+        "]" if closed in ("right", "both") else ")",
+    )
+    return pc.binary_join_element_wise(begin, joined, end, "")
 
 
 def _text(value: Any) -> Value:
