@@ -1010,3 +1010,42 @@ def test_recording_a_run_does_not_load_pandas(tmp_path: Path) -> None:
     assert "False" in done.stderr.splitlines()
     assert "True" not in done.stderr.splitlines()
     assert len(History(tmp_path / "history").runs) == 1
+
+
+# ------------------------------------------------------------------ retries and slices
+
+
+def test_a_retry_changes_from_the_night_before(tmp_path: Path) -> None:
+    times = [BEGIN, BEGIN + timedelta(days=1), BEGIN + timedelta(days=1, hours=1)]
+    for when, value in zip(times, (0.25, 0.5, 0.375), strict=True):
+        History(tmp_path).record(made(value), time=when)
+    points = History(tmp_path).trend("map@12").points
+    assert [one.change for one in points] == [None, 0.25, 0.125]
+
+
+def test_a_trend_of_slices(tmp_path: Path, run: Any) -> None:
+    values = {0: {"it": [1, 9], "de": [9, 1]}, 1: {"it": [1, 1], "de": [1, 9]}}
+    for number, of in values.items():
+        country = [name for name, items in of.items() for _ in items]
+        items = [[item] for items in of.values() for item in items]
+        users = {"user": range(4), "items": [[1]] * 4, "country": country, "new": ["y", "n"] * 2}
+        verdict = rankmill.gate(
+            pa.table(users),
+            pa.table({"user": range(4), "items": items}),
+            ["hit@1[country=*] > 0", "hit@1[new=*, country=*] > 0"],
+        )
+        History(tmp_path).record(verdict, time=BEGIN + timedelta(days=number))
+    found = History(tmp_path)
+    assert [one.value for one in found.trend("HIT@1[country=it]").points] == [0.5, 1.0]
+    for text in ("hit@1[country=de, new=n]", "hit@1[new=n,country=de]"):
+        assert [one.value for one in found.trend(text).points] == [1.0, 0.0]
+    assert found.trend("hit@1[country=it]").last.change == 0.5
+    each = ["hit@1[country=de]", "hit@1[country=it]"]
+    assert [metric for metric, _ in found.named(["hit@1[country=*]", "hit@1"])] == [*each, "hit@1"]
+    code, shown, error = run("history", tmp_path, "-m", "hit@1[new=n, country=*],hit@1")
+    assert (code, error) == (0, "")
+    tells(shown, ["hit@1[country=de, new=n]", "hit@1[country=it, new=n]", "+0.250000", "2 runs"])
+    code, _, error = run("history", tmp_path, "-m", "hit@1[country=fr]")
+    assert code == 3
+    assert "it has hit@1, and in its newest run country = de; country = it" in error
+    assert "[country] is not a slice" in run("history", tmp_path, "-m", "hit@1[country]")[2]

@@ -78,6 +78,7 @@ far from those before it, it is marked as drift. See 'rankmill docs nightly'.
 _HISTORY_EXAMPLES = """
 rankmill history runs
 rankmill history runs -m map@12 --since 30d
+rankmill history runs -m 'map@12[country=*]'
 rankmill history prune runs --keep 365d --dry-run
 rankmill history runs --plot trend.svg
 rankmill history s3://bucket/runs --since 2026-01-01 --format csv

@@ -127,6 +127,11 @@ def _read(text: str, rel: float | None) -> Metric:
     """The metric that one name asks for; an error tells the file and the line that it is from."""
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
+    if "[" in text:
+        raise UsageError(
+            f"{text!r} is a metric of a slice, which rules, sums and a history take: here, ask for "
+            f"{text.partition('[')[0]!r}, and for the slices with --by"
+        )
     try:
         return _parse_summarised(text, rel)
     except UsageError as error:

@@ -52,7 +52,7 @@ SETS = {
     ),
 }
 
-_COMMA = re.compile(r",(?![^()]*\))")
+_COMMA = re.compile(r",(?![^()]*\)|[^\[\]]*\])")
 _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.e]*")
 # Cutoffs from one to another, as in map@1..100.
 _RANGE = re.compile(r"(.*[@_])\s*([0-9]+)\.\.([0-9]+)\s*((?:\(.*\))?(?::.*)?)", re.DOTALL)
@@ -139,7 +139,7 @@ def split_beside(texts: str | Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def pieces_of(text: str) -> list[str]:
-    """The pieces of a text, between commas that stand outside of parentheses."""
+    """The pieces of a text, between commas that stand outside of parentheses and brackets."""
     if not isinstance(text, str):
         return [text]
     pieces = _COMMA.split(text)

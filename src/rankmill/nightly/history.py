@@ -20,6 +20,7 @@ from rankmill.nightly.runs.folder import (
     NO_VERDICT,
     UNDECIDED,
     ChosenRun,
+    Folder,
     MissingHistoryError,
     NoRunError,
     choose,
@@ -85,7 +86,7 @@ class History(Answer):
     ) -> None:
         self._start = moment(since, now) if isinstance(since, str) else since
         self._place = folder
-        self._folder = open_folder(folder)
+        self._folder: Folder | None = open_folder(folder)
         self.name = self._folder.name
 
     @cached_property
@@ -97,7 +98,7 @@ class History(Answer):
         InputError
             If there is no such folder, or it holds a Parquet file that is not a run.
         """
-        start, folder = self._start, self._folder
+        start, folder = self._start, open_folder(self._place)
         # One run in two files: they are being joined, or were.
         runs = {run.id: run for run in folder.read(folder.files(start))}
         kept = (run for run in runs.values() if start is None or run.time >= start)
@@ -183,6 +184,7 @@ class History(Answer):
         found = cls.__new__(cls)
         found.name = name
         found._place = name
+        found._folder = None
         found.runs = runs
         return found
 
@@ -207,9 +209,46 @@ class History(Answer):
         """Return the metrics of these texts, in any spelling, with each of their systems."""
         found: list[tuple[str, str | None]] = []
         for metric in split_names(metrics):
+            if "[" in metric:
+                found += [(one, None) for one in self._each_slice(metric)]
+                continue
             same = [one for one in self.metrics if canonical(one[0]) == canonical(metric)]
             found += same or [(metric, None)]
         return found
+
+    def _each_slice(self, metric: str) -> list[str]:
+        """Return a metric of a slice as it is, with a star for each slice of the newest run."""
+        from rankmill.engine.segments import natural
+        from rankmill.nightly.rules.rules import EVERY
+
+        name, wanted = _parts(metric)
+        if EVERY not in wanted.values():
+            return [metric]
+        for run in reversed(self.runs):
+            keys = ([one.split(", ") for one in key] for key in self._slices(run, name))
+            cuts = (dict(zip(*key, strict=False)) for key in keys)
+            fits = [
+                ", ".join(f"{by}={one}" for by, one in cut.items())
+                for cut in cuts
+                if cut.keys() == wanted.keys()
+                and all(wanted[by] in (EVERY, one) for by, one in cut.items())
+            ]
+            if fits:
+                return [f"{name}[{one}]" for one in sorted(fits, key=natural)]
+        return [metric]
+
+    def _slices(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
+        return {} if self._folder is None else self._folder.slices_with(run, metric)
+
+    def _recorded(self, run: Run, metric: str, system: str | None) -> RecordedMetric | None:
+        """Return a metric of a run, or of one of its slices, as in map@12[country=it]."""
+        name, wanted = _parts(metric)
+        if not wanted:
+            return run.get(metric, system)
+        found = self._slices(run, name)
+        names, values = [*wanted], [*wanted.values()]
+        keys = [(", ".join(names[::step]), ", ".join(values[::step])) for step in (1, -1)]
+        return next((found[key] for key in keys if key in found), None)
 
     @property
     def unjudged(self) -> list[Run]:
@@ -222,6 +261,7 @@ class History(Answer):
         Parameters
         ----------
         metric : str
+            Such as "map@12"; of runs of a gate also in a slice, as in "map@12[country=it]".
         system : str, optional
             Of runs of several systems: which.
         rules : str, optional
@@ -234,14 +274,18 @@ class History(Answer):
         """
         same, note = self.comparable(metric, system, rules)
         points: list[TrendPoint] = []
-        before: float | None = None
+        before: float | None = None  # the last value of an earlier night
+        last, night = before, None
         shown: list[tuple[Run, RecordedMetric]] = list(same)
         if system is None:
             shown += [(run, RecordedMetric(None, None, None, None)) for run in self.unjudged]
         for run, one in sorted(shown, key=lambda each: (each[0].time, each[0].id)):
-            change = None if one.value is None or before is None else one.value - before
+            if run.time.date() != night:
+                before, night = last, run.time.date()
+            base = last if before is None else before
+            change = None if one.value is None or base is None else one.value - base
             points.append(TrendPoint(run, one.value, one.standard_error, one.queries, change))
-            before = one.value if one.value is not None else before
+            last = last if one.value is None else one.value
         return Trend(metric, system, points, _drift(same), note)
 
     def baseline(
@@ -287,23 +331,27 @@ class History(Answer):
         self, metric: str, system: str | None, rules: str | None
     ) -> tuple[list[tuple[Run, RecordedMetric]], str]:
         """Return the runs that have a metric and count it the same, and a note on the others."""
-        having = [(run, one) for run in self.runs if (one := run.get(metric, system)) is not None]
+        having = [(run, one) for run in self.runs if (one := self._recorded(run, metric, system))]
+        whole, wanted = _parts(metric)
         if not having:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
+            if wanted and self.runs:
+                slices = (f"{by} = {one}" for by, one in self._slices(self.runs[-1], whole))
+                there += f", and in its newest run {'; '.join(slices) or 'no slices'}"
             of = "" if system is None else f" of {system}"
             raise NoRunError(f"the history {self.name} has no {metric}{of}; it has {there}")
-        asked = heeded(having[-1][0].rules if rules is None else rules, metric)
-        definition = definition_of(metric, own=True) or having[-1][1].definition
+        asked = heeded(having[-1][0].rules if rules is None else rules, whole)
+        definition = definition_of(whole, own=True) or having[-1][1].definition
         same, others = [], []
         for run, one in having:
-            if heeded(run.rules, metric) == asked and one.definition == definition:
+            if heeded(run.rules, whole) == asked and one.definition == definition:
                 same.append((run, one))
             else:
                 others.append(run)
         if not others:
             return same, ""
         why = (
-            otherwise(heeded(others[-1].rules, metric), asked) or f"{metric} had another definition"
+            otherwise(heeded(others[-1].rules, whole), asked) or f"{metric} had another definition"
         )
         if not same:
             raise InputError(
@@ -311,6 +359,16 @@ class History(Answer):
                 + these(others, why)
             )
         return same, f"left out: {these(others, why)}"
+
+
+def _parts(metric: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a metric, and what cuts the slice that it is of, with the value of it."""
+    name, bracket, rest = metric.strip().partition("[")
+    if not bracket:
+        return metric, {}
+    from rankmill.nightly.rules.rules import read_slices
+
+    return name, dict(read_slices(rest.removesuffix("]"), metric))
 
 
 def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:

@@ -60,7 +60,7 @@ HEADS = {
     r"p( .+)?": "how likely a difference at least this large is between equal systems; the "
     "correction for multiple comparisons is in parentheses",
     r"relative": "the difference divided by the value of the baseline",
-    r"change": "the difference from the baseline, or from the run before",
+    r"change": "the difference from the baseline, or from the last run of an earlier day",
     r"shrunk": "the difference without the part that is likely due to chance in small slices",
     r"trend": "the last 30 values",
     r"drift": "t of the last value, if it is far from those before it",

@@ -312,7 +312,7 @@ def parse_rule(text: str) -> Rule:
         operator=found["operator"],
         limit=float(found["limit"]) * SECONDS.get(unit, 1) / (100 if unit == "%" else 1),
         relative=unit == "%",
-        slices=_slices(found["slice"], text),
+        slices=read_slices(found["slice"], text),
         confidence=_confidence((found["confidence"] or "").lower(), text),
         tested=(found["confidence"] or "").lower() != UNTESTED,
         since=_since(found["since"], text),
@@ -349,25 +349,26 @@ def _kind(subject: str, text: str) -> Kind:
     return "metric"
 
 
-def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
+def read_slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
+    """Return what cuts and the value of it, or "*", as in country=it, of a rule or a metric."""
     if text is None:
         return ()
     pairs = [one.partition("=") for one in text.split(",")]
     if len(pairs) > 2 or not all(name.strip() and equals for name, equals, _ in pairs):
         raise UsageError(
-            f"rule {rule!r}: [{text}] is not a slice; expected [COLUMN=*], [COLUMN=VALUE], or two "
+            f"{rule!r}: [{text}] is not a slice; expected [COLUMN=*], [COLUMN=VALUE], or two "
             "of them with a comma between"
         )
     found = tuple((name.strip(), value.strip()) for name, _, value in pairs)
     if len({name for name, _ in found}) < len(found):
         name = found[0][0]
         raise UsageError(
-            f"rule {rule!r}: [{text}] names {name} twice, and no query has two values of it: write "
+            f"{rule!r}: [{text}] names {name} twice, and no query has two values of it: write "
             "a rule for each value, or [COLUMN=*] for all"
         )
     quoted = next((value for _, value in found if re.fullmatch("'.*'|\".*\"", value)), None)
     if quoted is not None:
-        raise UsageError(f"rule {rule!r}: write the value {quoted} of a slice without quotes")
+        raise UsageError(f"{rule!r}: write the value {quoted} of a slice without quotes")
     return found
 
 

@@ -195,7 +195,7 @@ def _limit(freedom: int) -> float:
 
 
 class TrendPoint(NamedTuple):
-    """A run of a trend: what the metric was, and how far it moved from the run before."""
+    """A run of a trend: what the metric was, and how far it moved since an earlier night."""
 
     run: Run
     value: float | None
