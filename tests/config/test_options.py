@@ -52,6 +52,12 @@ def test_a_misspelt_option_is_told_by_the_function_that_was_called(name: str) ->
 
 
 @pytest.mark.small
+def test_the_query_of_explain_is_its_query_id() -> None:
+    with pytest.raises(TypeError, match=r"use query_id=\.\.\. or Labels\(data, query=\.\.\.\)"):
+        rankmill.explain(TABLE, TABLE, "map", query=1)
+
+
+@pytest.mark.small
 @pytest.mark.parametrize(
     ("given", "told"),
     [

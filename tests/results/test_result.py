@@ -51,6 +51,11 @@ def test_an_absent_metric_is_a_key_error_that_lists_the_present_ones(name):
         assert held in str(caught.value)
 
 
+def test_tab_completes_the_names_of_metrics():
+    found = rankmill.evaluate([[1]], [[1]], ["map@2", "mrr"])
+    assert found._ipython_key_completions_() == ["map@2", "mrr"]
+
+
 def test_the_key_error_names_the_closest_metric():
     with pytest.raises(KeyError, match=r"did you mean 'map@12'\?"):
         made()["map@1"]

@@ -213,7 +213,8 @@ class Config:
             return {"runs": self.systems, "baseline": [*self.systems][texts.index(self.baseline)]}
         if is_choice(self.baseline):
             reason = f"{taker} needs predictions as a baseline, not {self.baseline!r}"
-            self.document.fail(("baseline",), f"{reason}; expected the name of a system")
+            todo = "expected the name of a system, or 'rankmill gate FILE.toml --report page.html'"
+            self.document.fail(("baseline",), f"{reason}; {todo}, which reads the history")
         name = system_names([self.baseline, *texts])[0]
         name = f"{name} (baseline)" if name in self.systems else name
         return {"runs": {name: self.baseline, **self.systems}, "baseline": name}

@@ -179,8 +179,9 @@ def field_text(option: str, function: Callable[..., Any] | None = None) -> str:
     data = {"Labels": "data, ", "Predictions": "data, "}
     uses = (f"{noun}({data.get(noun, '')}{field}=...)" for noun, _, field in places)
     taken = [] if function is None else [*inspect.signature(function).parameters]
+    own = [f"{one}=..." for one in taken if one.startswith(f"{option}_")]
     near = [f"{one}=..." for one in get_close_matches(option, taken, 1)]
-    text = " or ".join([*uses] or near)
+    text = " or ".join([*own, *uses] or near)
     return f": use {text}" if text else ""
 
 

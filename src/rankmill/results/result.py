@@ -142,6 +142,9 @@ class Result(Answer):
     by: pa.Table | Any = None
     sums: dict[str, WeightedSum] = field(default_factory=dict)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return [*self.metrics]
+
     def __getitem__(self, name: str) -> float:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
 

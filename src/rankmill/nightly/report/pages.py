@@ -338,7 +338,7 @@ def _rules(subject: Subject) -> Section | None:
         rows.append(Finding(one.told, tone_of(verdict, one), *told))
     lead = ""
     if verdict.baseline:
-        source = name(verdict.baseline.get("source", ""))
+        source = name(verdict.baseline.get("source", ""), 120)
         lead = say("Compared with {} ({}).", source, verdict.baseline.get("kind", ""))
     first = rows[0]
     if order[0].kept:

@@ -102,7 +102,7 @@ def open_positional(value: Any, role: Role, name: str) -> Source:
         raise UsageError(
             f"{name} holds tables; expected one: join its parts, as with pandas.concat or "
             "pyarrow.concat_tables"
-            + "; several systems are for evaluate_runs, as {name: table}"
+            + "; several systems are for evaluate_runs and compare, as {name: table}"
             * (role == "predictions")
         )
     held = answered(first[0]) if first else []
