@@ -176,6 +176,10 @@ def dump(tmp_path):
     return paths
 
 
+APART = (
+    "no query is in both inputs: the labels have 1, the predictions 8; ids are compared exactly, "
+    "with their case and leading zeros"
+)
 ASKED = ["-m", "map@3", "-m", "gap", "--semantics", "unpredicted=skip"]
 
 
@@ -193,9 +197,11 @@ def test_it_is_shown_as_nothing_and_the_exit_code_is_3(run, dump, tmp_path, form
     code, out, err = run("evaluate", *dump[:2], *ASKED, "--format", format)
     assert code == 3
     assert shown in re.sub(" {3,}", " ", out)
+    notes = err[: err.index("error: ")]
+    assert notes == (f"note: {APART}\n" if format == "csv" else "")
     assert err == (
-        f"error: {dump[1]}: map@3 has no value, as no query counts under these semantics: check "
-        "that the query ids of both sides agree, or count queries without labels or predictions "
+        f"{notes}error: {dump[1]}: map@3 has no value, as no query counts under these semantics: "
+        "check that the query ids of both sides agree, or count queries without labels or predictions "
         "as well\n"
     )
     written = tmp_path / "out"
@@ -209,7 +215,7 @@ def test_a_system_without_a_value_among_others(run, dump, format):
     asked = ["-m", "map@3", "--semantics", "unpredicted=skip", "--format", format]
     code, out, err = run("evaluate", *dump, *asked)
     assert code == 3
-    assert err.startswith(f"error: {dump[1]}: map@3 has no value")
+    assert f"error: {dump[1]}: map@3 has no value" in err
     wanted = {
         "table": "\nmap@3 1.00000  0.000\n",
         "csv": "\napart,map@3,,,0,,,",

@@ -133,7 +133,31 @@ def test_labels_that_are_the_predictions_are_noted(
         assert found["map@2"] == 1
         assert (told in found.notes) == noted
     same = both.select(["query", "items"])
-    assert rankmill.evaluate(same, same, "map@2").notes == []  # objects, and no files
+    told = told.replace("labels.parquet", "the table of labels")
+    assert rankmill.evaluate(same, same, "map@2").notes == [told]
+    assert rankmill.evaluate(same, same.slice(0), "map@2").notes == []  # another object
+
+
+@pytest.mark.parametrize(
+    ("names", "value"),
+    [
+        (("actual", "predicted"), 0.5),
+        (("ground_truth", "recs"), 0.5),
+        (("labels", "preds"), 0.5),
+        (("labels", "mine"), "several columns could be the item: labels, mine"),
+        (("mine", "predictions"), "several columns could be the item: predictions, mine"),
+        (("items", "preds"), "several columns could be the item: items, preds"),
+    ],
+)
+def test_both_sides_in_one_table_are_told_apart(names: tuple[str, str], value: Any) -> None:
+    mine, theirs = names
+    table = pa.table({"user": [1, 2], mine: [["a"], ["b"]], theirs: [["x", "a"], ["x", "b"]]})
+    if isinstance(value, str):
+        with pytest.raises(rankmill.InputError, match=value):
+            rankmill.evaluate(table, table, "map@2")
+        return
+    found = rankmill.evaluate(table, table, "map@2")
+    assert (found["map@2"], found.notes) == (value, [])
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,6 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     """Yield what has to be said of a result beside its values."""
     yield from nothing_in_common(result, partial(_examples, tally))
     mine, theirs = labels.source, predictions.source
-    same = mine.format and {*mine.schemas} == {*theirs.schemas}
-    if same and labels.columns.item == predictions.columns.item:
-        yield f"the predictions are the labels: both are {labels.columns.item!r} of {mine.name}"
     formats = (one.format.partition(", ")[2] for one in (mine, theirs))
     cells, others = (one.replace(*_BETWEEN_PAIRS) for one in formats)
     if cells.startswith("items ") and others.startswith("items ") and cells != others:

@@ -84,3 +84,42 @@ def test_tags_of_a_run(lines: list[str], told: bool, tmp_path: Path) -> None:
     )
     found = notes(path, {"1": ["a"], "2": ["c"]})
     assert [one.partition("of ")[2] for one in found] == [what] * told
+
+
+def scored(repeats: int, **columns: Any) -> pd.DataFrame:
+    """Lists of two systems for twenty users, which share some items, one after the other."""
+    users = [*range(20)] * 4
+    items = [*[11] * 20, *[10] * 20, *[10] * repeats, *[13] * (40 - repeats)]
+    score = [*[0.9] * 20, *[0.8] * 20, *[0.7] * 40]
+    return pd.DataFrame({"user_id": users, "item_id": items, "score": score, **columns})
+
+
+@pytest.mark.parametrize(
+    ("repeats", "name", "told"),
+    [
+        (2, "model", "most queries have predictions of several models"),
+        (2, "run_id", "most queries have predictions of several run_ids"),
+        (20, "day", "20 predictions repeat an item of their query"),
+        (2, "day", None),  # which are few, and may be an accident
+    ],
+)
+def test_two_systems_by_score(repeats: int, name: str, told: str | None, tmp_path: Path) -> None:
+    frame = scored(repeats, **{name: [*"a" * 40, *"b" * 40], "at": [*range(80)]})
+    labels = {user: [10] for user in range(20)}
+    frame.to_csv(tmp_path / "run.csv", index=False)
+    pq.write_table(pa.table(frame), tmp_path / "run.parquet", row_group_size=30)
+    for given in (frame, tmp_path / "run.csv", tmp_path / "run.parquet"):
+        found = notes(given, labels)
+        assert [one.partition(": ")[2].partition(", so")[0] for one in found] == (
+            [told] if told else []
+        )
+        assert all(f"which {name!r} tells apart" in one for one in found)
+    assert notes(frame[frame[name] == "a"], labels) == []
+
+
+def test_what_items_have_is_no_run() -> None:
+    labels = {user: [10] for user in range(20)}
+    frame = scored(2)
+    assert notes(frame.assign(model=["x" if one > 10 else "y" for one in frame["item_id"]])) == []
+    frame = scored(20, at=[*range(80)])
+    assert notes(frame, labels) == []

@@ -264,6 +264,14 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
         )
 
 
+def _note_if_same(labels: Input, predictions: Input, same_object: bool) -> None:
+    """Note that both sides are one column of the same files, or of the same object."""
+    mine, theirs, item = labels.source, predictions.source, labels.columns.item
+    same = same_object or (mine.format and {*mine.schemas} == {*theirs.schemas})
+    if same and item == predictions.columns.item:
+        theirs.findings.say(f"the predictions are the labels: both are {item!r} of {mine.name}")
+
+
 def _wide(one: Input) -> bool:
     return bool(one.columns.wide) and one.source.lists is None
 
@@ -373,8 +381,9 @@ def open_inputs(
                     memory=memory,
                 )
             stack.callback(inputs[name].source.close)
-        for each in inputs.values():
+        for name, each in inputs.items():
             _ask_if_swapped(label_input, each)
+            _note_if_same(label_input, each, labels.data is runs[name].data)
             check_positions(label_input.source, each.source)
         label_input, *others = alike([label_input, *inputs.values()], opened=not fresh)
         if labels.subtopic is not None:

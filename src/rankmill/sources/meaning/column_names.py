@@ -70,8 +70,14 @@ WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 # Names of item columns of one side. The other side uses them only if it finds no other item column.
 ITEM_ALIASES: dict[str, tuple[str, ...]] = {
-    "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
-    "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
+    "labels": (
+        *("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
+        *("actual", "actuals", "relevant_items", "true_items"),
+    ),
+    "predictions": (
+        *("prediction", "predictions", "predicted", "recommendations", "recommended"),
+        *("preds", "recs", "predicted_items", "recommended_items"),
+    ),
 }
 # Columns of numbers that are neither a score nor a gain: those with one of these names, and those
 # whose last word is one of these words, as in category_id or createdAt.
@@ -207,14 +213,18 @@ class Finder:
             if len(found) > 1 and role in ("query", "item"):
                 found = [one for one in found if not self._holds_no_ids(one)] or found
             if len(found) > 1:
-                raise self.error(
-                    f"several columns could be the {role}: {', '.join(found)}",
-                    advice("say which:", role, self.side),
-                )
+                raise self.ambiguous(role, found)
             if found:
                 self.source.findings.used("found by its name", found[0])
                 return found[0]
         return None
+
+    def ambiguous(self, role: str, found: Sequence[str]) -> InputError:
+        """The error for a column that may be one of several."""
+        return self.error(
+            f"several columns could be the {role}: {', '.join(found)}",
+            advice("say which:", role, self.side),
+        )
 
     def missing(self, role: str) -> InputError:
         """The error for a column that is not found."""

@@ -207,6 +207,11 @@ def _find_item(finder: Finder, query: str) -> str:
     item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
     if item is None:
         raise finder.missing("item")
+    if finder.chosen.get("item") is None and item in finder.named(ITEM_ALIASES[other]):
+        lists = [name for name in others if finder.holds_lists(name) and name != item]
+        lists = [name for name in lists if not finder.holds_fractions(name)]
+        if lists and finder.holds_lists(item):
+            raise finder.ambiguous("item", [item, *lists])
     return item
 
 
@@ -227,6 +232,7 @@ def _find_gain(
     if columns.item in source.numbered and finder.chosen.get("gain") is None:
         return _number_of(source, columns.item), ()
     taken = [*columns.names(), *facts]
+    taken += finder.named(ITEM_ALIASES["predictions"]) if wide else []  # no gains, but lists of ids
     gain = finder.find("gain", ALIASES["gain"])
     if gain is not None:
         return gain, ()
