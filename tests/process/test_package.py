@@ -440,7 +440,7 @@ BUDGETS = {
     "cli": 2_101,
     "columns": 1_123,
     "config": 672,
-    "engine": 3_274,
+    "engine": 3_271,
     "io": 846,
     "kernels": 3_065,
     "matching": 746,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 532,
     "semantics": 191,
     "show": 805,
-    "sources": 6_593,
+    "sources": 6_634,
     "spark": 1_277,
 }
 

@@ -215,6 +215,7 @@ PRESETS: dict[str, Preset] = {
     "recommenders": Preset(
         Choices(
             repeated_predictions="each",
+            repeated_labels="error",
             order="confidence",
             unpredicted="skip",
             nan_confidence="last",
@@ -224,17 +225,24 @@ PRESETS: dict[str, Preset] = {
             "ndcg@k: ndcg_at_k(k=k)"
         ),
         "recommenders 1.2.1, evaluation.python_evaluation, run",
-        "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels are hits as often as "
-        "they are given; ndcg_at_k counts users without predictions as 0 and repeats squared.",
+        "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels, which are hits as often "
+        "as they are given there, are refused; ndcg_at_k counts users without predictions as 0 and "
+        "repeats squared.",
     ),
     "rectools": Preset(
-        Choices(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),
+        Choices(
+            ap_divisor="labels",
+            repeated_predictions="each",
+            repeated_labels="error",
+            ideal_dcg="k",
+        ),
         names_table(
             "map@k: MAP(k); first_hit@k: MRR(k); precision@k: Precision(k); recall@k: Recall(k); "
             "hit@k: HitRate(k); f1@k: F1Beta(k); ndcg@k: NDCG(k)"
         ),
         "rectools 0.19.0, run",
-        "A repeated prediction of a label adds to R as well. divide_by_k=True divides by k.",
+        "A repeated prediction of a label adds to R as well. Repeated labels, which are hits as "
+        "often as they are given there, are refused. divide_by_k=True divides by k.",
     ),
     "replay": Preset(
         Choices(

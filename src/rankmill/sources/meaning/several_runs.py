@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from rankmill.errors import plural
+from rankmill.errors import RankmillError, plural
 from rankmill.sources.meaning.column_names import plain
 from rankmill.sources.meaning.looks import head, with_bytes
 from rankmill.sources.roles.source import Columns, Source, batch_of
@@ -30,6 +29,15 @@ def several_runs(
     """A note if most queries have a rank twice, or tags; `labels` are columns of the labels."""
     if columns.wide or source.lists is not None:
         return []
+    try:
+        return _noted(source, columns, audit, labels)
+    except RankmillError:  # in columns that nobody asked for
+        return []
+
+
+def _noted(
+    source: Source, columns: Columns, audit: Mapping[str, int], labels: Collection[str]
+) -> list[str]:
     parts = source.key.parts if source.key else (columns.query,)
     repeated, found = audit["repeated_items"], None
     if columns.rank is not None and 2 * audit["tied_ranks"] >= audit["predictions"] > 0:
@@ -100,6 +108,8 @@ def _rows_of_some(
     source: Source, parts: Sequence[str], more: Sequence[str]
 ) -> dict[str, list[Any]]:
     """The values of some columns in all rows of the first queries, wherever they are."""
+    import pyarrow.compute as pc
+
     found: dict[str, list[Any]] = {name: [] for name in (*parts, *more)}
     first = None
     pieces: Sequence[Any] = source.pieces([*found])  # generators, or other iterators
