@@ -134,7 +134,7 @@ def test_metrics_without_an_expected_value_are_told() -> None:
     from rankmill.metrics import registry as metrics
 
     line = """NOT_EXPECTED: "{name}",
-    or, if its quantity is linear in the hits or has a twin in src/rankmill/kernels/expectation.py,
+    or, if it is a sum by `count` in QUANTITIES or has a twin in src/rankmill/kernels/expectation.py,
     add the name of the quantity to EXPECTED of src/rankmill/metrics/base.py"""
     found = {name for name, spec in metrics.REGISTRY.items() if spec.expected is None}
     there = oracle_lists.NOT_EXPECTED

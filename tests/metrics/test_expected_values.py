@@ -29,7 +29,6 @@ def _texts(name: str) -> list[str]:
     return [*bare, *cut]
 
 
-@pytest.mark.rows(7)
 @pytest.mark.small
 @pytest.mark.parametrize("name", OF_QUERIES)
 def test_a_metric_is_expected_to_be_the_mean_over_all_orders(name: str) -> None:

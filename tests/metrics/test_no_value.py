@@ -201,8 +201,8 @@ def test_it_is_shown_as_nothing_and_the_exit_code_is_3(run, dump, tmp_path, form
     assert notes == (f"note: {APART}\n" if format == "csv" else "")
     assert err == (
         f"{notes}error: {dump[1]}: map@3 has no value, as no query counts under these semantics: "
-        "check that the query ids of both sides agree, or count queries without labels or predictions "
-        "as well\n"
+        "check that the query ids of both sides agree, or count queries without labels or "
+        "predictions as well\n"
     )
     written = tmp_path / "out"
     assert run("evaluate", *dump[:2], *ASKED, "--format", format, "-o", written) == (3, "", err)

@@ -455,6 +455,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.small
 def test_folders_keep_to_their_budgets() -> None:
     """Docstrings do not count, and lines do not matter."""
     counts = Counter[str]()
