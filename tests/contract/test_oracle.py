@@ -134,8 +134,8 @@ def test_metrics_without_an_expected_value_are_told() -> None:
     from rankmill.metrics import registry as metrics
 
     line = """NOT_EXPECTED: "{name}",
-    or, if it is a sum by `count` in QUANTITIES or has a twin in src/rankmill/kernels/expectation.py,
-    add the name of the quantity to EXPECTED of src/rankmill/metrics/base.py"""
+    or, if `count` adds it up in QUANTITIES or it has a twin in kernels/expectation.py, add the name
+    of the quantity to EXPECTED of src/rankmill/metrics/base.py"""
     found = {name for name, spec in metrics.REGISTRY.items() if spec.expected is None}
     there = oracle_lists.NOT_EXPECTED
     expect_lines("tests/support/oracle_lists.py", line, found & {*oracle_lists.VALUES}, there)

@@ -161,7 +161,7 @@ def catalogue_notes(job: Job) -> list[str]:
 
 def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
     """Yield a note if a submission has other columns than the solution, both lists in cells."""
-    if {*labels} != {*predictions}:
+    if {*labels} - {"Usage"} != {*predictions} - {"Usage"}:
         yield (
             f"the labels have the columns {', '.join(map(repr, labels))}, the predictions "
             f"{', '.join(map(repr, predictions))}: both are read, but a competition may reject the "

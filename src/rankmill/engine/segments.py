@@ -74,12 +74,12 @@ def natural(value: Value) -> tuple[Any, ...]:
 
     Examples
     --------
-    >>> sorted(["b10", None, "b9", "11-20", "2", "0.5"], key=natural)
-    ['0.5', '2', '11-20', 'b9', 'b10', None]
+    >>> sorted(["b10", None, "b9", "11-20", "2", "0.5", "-5", "-10"], key=natural)
+    ['-10', '-5', '0.5', '2', '11-20', 'b9', 'b10', None]
     """
     if value is None:
         return (2,)
-    parts = re.split(r"(\d+(?:\.\d+)?)", value)
+    parts = re.split(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)", value)
     first = (0, float(parts[1])) if len(parts) > 1 and not parts[0] else (1, 0.0)
     with suppress(ValueError):
         first = (0, float(value))

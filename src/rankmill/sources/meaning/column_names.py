@@ -232,10 +232,12 @@ class Finder:
         names = self.schema.names
         others = [one for one in names if "@" not in one and not self.holds_fractions(one)]
         values = role == "item" and len(others) == 1 < len(names)
+        index = role == "query" and self.source.name.startswith("the DataFrame")
         return self.error(
             f"no column looks like the {role}"
             + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
-            advice("name it:", role, self.side),
+            advice("name it:", role, self.side)
+            + ", or the index of pandas that holds it: frame.rename_axis('user_id')" * index,
         )
 
     def named(self, aliases: Sequence[str]) -> list[str]:
