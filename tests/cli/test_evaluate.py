@@ -91,6 +91,14 @@ def test_several_files_and_a_comma_in_a_name(run, dump, tmp_path):
 
 
 @pytest.mark.small
+def test_a_file_of_no_values_is_refused(run, tmp_path):
+    dump, written = write_dump(tmp_path), tmp_path / "q.csv"
+    code, _, err = run("evaluate", *dump, "-m", "coverage@3", "--per-query", written)
+    assert (code, written.exists()) == (2, False)
+    assert "none of coverage@3 has a value for each query" in err
+    assert run("evaluate", *dump, "-m", "coverage@3", "-m", "map", "--per-query", written)[0] == 0
+
+
 @pytest.mark.parametrize("option", ["-o", "--per-query"])
 def test_no_file_of_a_folder_or_glob_is_overwritten(run, dump, tmp_path, option):
     labels, predictions = dump

@@ -1049,3 +1049,20 @@ def test_a_trend_of_slices(tmp_path: Path, run: Any) -> None:
     assert code == 3
     assert "it has hit@1, and in its newest run country = de; country = it" in error
     assert "[country] is not a slice" in run("history", tmp_path, "-m", "hit@1[country]")[2]
+
+
+def test_a_slice_may_have_commas(tmp_path: Path) -> None:
+    place = ["Rome, Italy", "Rome, Italy", "Bonn"]
+    labels = pa.table({"user": range(3), "items": [[1]] * 3, "place": place})
+    predictions = pa.table({"user": range(3), "items": [[1], [2], [1]]})
+    verdict = rankmill.gate(
+        labels, predictions, ["hit@1[place=Rome, Italy] >= 0.6 confidence none"], by="place"
+    )
+    (one,) = verdict.outcomes
+    assert (one.word, one.value, one.slice) == ("regressed", 0.5, "place = Rome, Italy")
+    History(tmp_path).record(verdict, time=BEGIN)
+    found = History(tmp_path)
+    assert found.trend("hit@1[place=Rome, Italy]").last.value == 0.5
+    assert [one for one, _ in found.named("hit@1[place=*]")] == [
+        *("hit@1[place=Bonn]", "hit@1[place=Rome, Italy]")
+    ]

@@ -17,7 +17,7 @@ from rankmill.config.face import face_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
 from rankmill.io.whole_files import NAMED, suffix_of
-from rankmill.results.result import Result, check_values
+from rankmill.results.result import WEIGHT, Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
@@ -129,7 +129,13 @@ def _values(results: Mapping[str, Result]) -> Any:
     from rankmill.analysis.compare.queries.alignment import join_per_query
 
     first, *others = results.values()
-    return join_per_query(results) if others else first.per_query
+    found = join_per_query(results) if others else first.per_query
+    if not {*found.column_names[1:]} - {WEIGHT}:
+        raise UsageError(
+            f"--per-query: none of {', '.join(first.metrics)} has a value for each query: leave it "
+            "out, or add a metric that has one, such as -m map@10"
+        )
+    return found
 
 
 def _points(results: Mapping[str, Result], path: str | None) -> Any:

@@ -225,8 +225,8 @@ class History(Answer):
         if EVERY not in wanted.values():
             return [metric]
         for run in reversed(self.runs):
-            keys = ([one.split(", ") for one in key] for key in self._slices(run, name))
-            cuts = (dict(zip(*key, strict=False)) for key in keys)
+            keys = [(by.split(", "), one) for by, one in self._slices(run, name)]
+            cuts = (dict(zip(by, one.split(", ", len(by) - 1), strict=True)) for by, one in keys)
             fits = [
                 ", ".join(f"{by}={one}" for by, one in cut.items())
                 for cut in cuts

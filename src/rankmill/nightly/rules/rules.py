@@ -353,7 +353,8 @@ def read_slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
     """Return what cuts and the value of it, or "*", as in country=it, of a rule or a metric."""
     if text is None:
         return ()
-    pairs = [one.partition("=") for one in text.split(",")]
+    # A comma before no other column is one of the value.
+    pairs = [one.partition("=") for one in re.split(r",(?=[^,=]*=)", text)]
     if len(pairs) > 2 or not all(name.strip() and equals for name, equals, _ in pairs):
         raise UsageError(
             f"{rule!r}: [{text}] is not a slice; expected [COLUMN=*], [COLUMN=VALUE], or two "
