@@ -136,6 +136,9 @@ def test_labels_that_are_the_predictions_are_noted(
     told = told.replace("labels.parquet", "the table of labels")
     assert rankmill.evaluate(same, same, "map@2").notes == [told]
     assert rankmill.evaluate(same, same.slice(0), "map@2").notes == []  # another object
+    candidates = {"query": [1, 1, 2], "item": [*"abc"], "score": [0.5, 0.7, 0.9]}
+    judged = pa.table(candidates | {"gain": [1, 0, 1]})
+    assert rankmill.evaluate(judged, judged, "map@2").notes == []
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ def test_labels_beside_scores_are_not_suggested_as_these() -> None:
     ("name", "values", "told"),
     [
         ("event_type", ["click", "impression", "click"], True),
+        ("split", ["train", "test", "test"], True),
+        ("split", ["test", "test", "test"], False),
         ("action", ["Purchases", "add_to_cart", "Purchases"], True),
         ("vote", ["up", "down", "up"], True),
         ("event_type", ["click", "click", "click"], False),

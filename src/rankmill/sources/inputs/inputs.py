@@ -265,7 +265,12 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
 
 
 def _note_if_same(labels: Input, predictions: Input, same_object: bool) -> None:
-    """Note that both sides are one column of the same files, or of the same object."""
+    """Note that both sides are one column of the same files, or of the same object.
+
+    With gains they are not: a table of candidates has both.
+    """
+    if labels.columns.gain is not None:
+        return
     mine, theirs, item = labels.source, predictions.source, labels.columns.item
     same = same_object or (mine.format and {*mine.schemas} == {*theirs.schemas})
     if same and item == predictions.columns.item:

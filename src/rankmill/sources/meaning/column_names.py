@@ -99,13 +99,15 @@ EVENTS = {
     *("relevant", "isrelevant", "isclick", "isclicked", "iscorrect", "correct", "positive"),
     *("target", "label", "relevance", "ordered", "booked"),
 }
-# What a log calls that which happened, of which some is no sign that an item is relevant.
+# What a log calls that which happened, of which some is no sign that an item is relevant, and the
+# parts of a data set.
 HAPPENED = {
     *("impression", "exposure", "shown", "view", "detail", "pageview", "click", "clicked"),
     *("addtocart", "cart", "remove", "removefromcart", "purchase", "purchased", "buy", "order"),
     *("like", "dislike", "up", "down", "upvote", "downvote", "skip", "play", "complete"),
     *("completed", "cancel", "cancelled", "canceled", "return", "returned", "refund", "refunded"),
     *("positive", "negative", "neutral", "follow", "unfollow", "favorite", "hide", "conversion"),
+    *("train", "training", "valid", "validation", "val", "dev", "test", "testing", "holdout"),
 }
 # The last words of names of columns that may say how relevant a row is.
 TRUTHS = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "truth", "ytrue"}
