@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
-from rankmill.io.inert_text import csv_cell
 from rankmill.io.stores.urls import is_opened, is_url, local_path, shown
 from rankmill.threads import apart
 
@@ -362,7 +361,7 @@ def _write_csv(file: BinaryIO, table: pa.Table) -> None:
     for rows in _rows(table, [table.column_names]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+        writer.writerows(rows)  # ids as they are, so that they join: no guard against formulas
         file.write(text.getvalue().encode())
 
 
