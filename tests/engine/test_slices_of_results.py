@@ -344,3 +344,9 @@ def test_intervals_of_pandas_are_texts():
     left = pandas.cut(ages.rename("age"), [0.5, 20, 60], right=False)
     found = rankmill.evaluate(labels, labels, "map@1", by=left)
     assert found.by["slice"].to_pylist() == ["[0.5, 20)", "[20, 60)", None]
+
+
+@pytest.mark.parametrize("by", [len, {1: "a"}, [["a"]], lambda query: "a"])
+def test_what_cannot_cut_is_refused_with_the_way_on(by: Any) -> None:
+    with pytest.raises(UsageError, match=r"by cannot be a .*; expected the name of a column"):
+        rankmill.evaluate([[1]], [[1]], "map@1", by=by)

@@ -474,6 +474,25 @@ def test_a_cell_that_is_run_again_defines_it_anew() -> None:
         assert rankmill.evaluate({1: [1]}, {1: [1]}, "again")["again"] == worth
 
 
+WORTH = 0.25
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_a_function_sees_the_values_of_today(
+    compile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba keeps those of globals that it compiled with."""
+
+    @metric("of_today@k", compile=compile)
+    def of_today(ranks: Any) -> float:
+        return WORTH * len(ranks)
+
+    labels, predictions = {1: [1, 2]}, {1: [1, 2]}
+    for worth in (0.25, 0.5, 0.25):
+        monkeypatch.setitem(of_today.__globals__, "WORTH", worth)
+        assert rankmill.evaluate(labels, predictions, "of_today@2")["of_today@2"] == 2 * worth
+
+
 DEFINED = '''
 import rankmill
 

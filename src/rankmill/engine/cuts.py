@@ -1,5 +1,6 @@
 """What `by` asks for: columns of the labels, tables of query ids and classes, derived classes."""
 
+import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,7 +182,8 @@ def cuts_of(by: Any) -> Cuts:
 
 def checked(value: Any, what: str = "by") -> Any:
     """Return what is given as a table; UsageError if it cannot be one."""
-    if isinstance(value, Mapping | set | frozenset | bytes | int | float | Given | Catalogue):
+    no_table = Mapping | set | frozenset | bytes | int | float | list | tuple | Given | Catalogue
+    if isinstance(value, no_table) or inspect.isroutine(value):
         raise UsageError(
             f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
             "labels, or a table with a column of query ids, such as a pandas Series by query id"
@@ -441,7 +443,8 @@ def open_cut(
         if not query:
             raise InputError(
                 f"{source.name} has the columns {', '.join(schema.names)}; expected one with query "
-                f"ids: call it {labels.columns.query!r}, as in the labels"
+                f"ids: call it {labels.columns.query!r}, as in the labels; an index of pandas gets "
+                "a name by rename_axis"
             )
         parts = (*(source.key.parts if source.key else ()), query)
         names = [name for name in schema.names if name not in parts]

@@ -24,6 +24,7 @@ from rankmill.metrics.base import GAIN, NO_CUTOFF, REL, Metric
 from rankmill.metrics.exposure import is_of_catalogue
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows, side_of
+from rankmill.metrics.own import OwnKernel
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.records import record
@@ -402,6 +403,9 @@ def open_job(
     """
     if not isinstance(labels.data, Input):  # else checked before, as on the driver of a cluster
         check_subtopics(job, labels.subtopic)
+    for metric in job.metrics:
+        if isinstance(metric.spec.kernel, OwnKernel):
+            metric.spec.kernel.refresh()
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,

@@ -381,6 +381,12 @@ class OwnKernel:
         parts = [repr(how), *parts_of(self.function, self._source, set())]
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
+    def refresh(self) -> None:
+        """Forget what was compiled if what the function names has another value by now."""
+        before = vars(self).pop("fingerprint", None)
+        if self._loop is not None and self.fingerprint != before:
+            self._loop = None
+
     def __call__(self, hits: Any, k: int, *more: Any) -> None:
         """Write the value of each query to the last argument.
 
@@ -451,6 +457,7 @@ class OwnKernel:
         """The loop, compiled if it compiles."""
         from rankmill.kernels import own
 
+        _ = self.fingerprint  # of the values that are compiled
         names = [one.name for one in self.parameters]
         self.plain_seconds = self.plain_seconds or [0.0]
         if self.compile:

@@ -184,3 +184,9 @@ def mixed(other: rankmill.Result) -> Results:
     results = rankmill.evaluate_runs(LABELS, RUNS, "map")
     results["other"] = other
     return results
+
+
+def test_a_dict_of_results_is_told_from_labels() -> None:
+    found = rankmill.evaluate([[1]], [[1]], "map@1")
+    with pytest.raises(rankmill.UsageError, match="labels is a dict of results: compare takes"):
+        rankmill.compare({"a": found, "b": found})

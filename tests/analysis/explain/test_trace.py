@@ -484,3 +484,10 @@ def test_a_metric_without_a_cutoff_is_walked_by_ends_of_the_list(
     ranked = {"q": {"a": 0.9, "x": 0.8, "b": 0.7, "d": 0.6, "y": 0.5, "c": 0.4}}
     found = rankmill.explain(labels, ranked, metric, "q", semantics="trec_eval")
     assert found.table["term"].to_pylist() == pytest.approx(terms)
+
+
+def test_a_query_before_the_metric_is_told():
+    with pytest.raises(
+        rankmill.UsageError, match=r"the metric comes first, as in explain\(.*'map'"
+    ):
+        rankmill.explain({1: [1]}, {1: [1]}, 1, "map")

@@ -314,7 +314,9 @@ def test_cutoffs_are_told() -> None:
 
     assert told(0.1, 0.2, 0.3) == "map rises from 0.100 at 1 to 0.300 at 3"
     assert told(0.3, 0.2, 0.1) == "map falls from 0.300 at 1 to 0.100 at 3"
-    assert told(0.3, 0.1, 0.2) == "map is lowest at 2 (0.100) and highest at 1 (0.300)"
+    assert told(0.3, 0.1, 0.2) == (
+        "of these cutoffs, map is lowest at 2 (0.100) and highest at 1 (0.300)"
+    )
     assert told(0.3, 0.3, 0.301) == "map is 0.300 at 1 and 0.301 at 3"
     assert told(0.1, 0.2, other=(0.0, 0.1)).endswith("; new is above old throughout")
     assert told(0.1, 0.2, other=(0.2, 0.3)).endswith("; old is above new throughout")

@@ -182,6 +182,11 @@ def compare(
         with Workers(threads) as workers:
             joined = join_results(kept, base, cuts, workers, memory)
     else:
+        if isinstance(labels, dict) and any(isinstance(one, Result) for one in labels.values()):
+            raise UsageError(
+                "labels is a dict of results: compare takes those of one call of evaluate_runs, "
+                "as in compare(evaluate_runs(labels, runs)), or compare(labels, runs)"
+            )
         base, given, systems = baseline_of(runs, baseline), Labels.of(labels), runs_of(runs)
         names, beside = split_beside(metrics)
         alone: Any = {"all_pairs": all_pairs, "cutoffs": cutoffs, "cluster": cluster}

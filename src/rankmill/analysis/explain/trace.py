@@ -109,6 +109,11 @@ def explain(
     divisor      min(k, R), which is R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
+    if isinstance(query_id, str) and _is_metric(query_id) and not _is_metric(metric):
+        raise UsageError(
+            f"the metric is {metric!r} and the query {query_id!r}: the metric comes first, as in "
+            f"explain(labels, predictions, {query_id!r}, {metric!r})"
+        )
     asked = parse(metric)
     check_walk(asked)
     given = Labels.of(labels)
@@ -143,6 +148,13 @@ def explain(
         query = id_of(query_id, label_input)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
+
+
+def _is_metric(text: Any) -> bool:
+    try:
+        return bool(parse(text))
+    except UsageError:
+        return False
 
 
 def _trace_query(

@@ -313,7 +313,7 @@ def cutoffs_words(
         low = min(points, key=lambda one: one.value or 0.0)
         high = max(points, key=lambda one: one.value or 0.0)
         told = say(
-            "{} is lowest at {} ({}) and highest at {} ({})",
+            "of these cutoffs, {} is lowest at {} ({}) and highest at {} ({})",
             *(family, low.cutoff, number(low.value, 3), high.cutoff, number(high.value, 3)),
         )
     if len(shown) == 2:
