@@ -182,8 +182,8 @@ def cuts_of(by: Any) -> Cuts:
 
 def checked(value: Any, what: str = "by") -> Any:
     """Return what is given as a table; UsageError if it cannot be one."""
-    no_table = Mapping | set | frozenset | bytes | int | float | list | tuple | Given | Catalogue
-    if isinstance(value, no_table) or inspect.isroutine(value):
+    no_table = isinstance(value, Mapping | set | frozenset | bytes | int | float | list | tuple)
+    if no_table or isinstance(value, Given | Catalogue) or inspect.isroutine(value):
         raise UsageError(
             f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
             "labels, or a table with a column of query ids, such as a pandas Series by query id"
