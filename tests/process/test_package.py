@@ -435,7 +435,7 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_453,
+    "adapters": 1_456,
     "analysis": 3_821,
     "cli": 2_104,
     "columns": 1_123,

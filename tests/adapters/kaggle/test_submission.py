@@ -513,7 +513,8 @@ def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None
         assert (code, "it is one of the inputs" in error) == (2, True)
     mine.write_text("id,predictions\n0012,x\nb,q\n")
     code, shown, error = run("check", truth, mine, "-m", "map@5")
-    assert (code, shown, error) == (0, "0 problems in 2 rows\n", "")
+    how = "for its score as a competition computes it, use --preset NAME\n"
+    assert (code, shown, error) == (0, f"0 problems in 2 rows\n{how}", "")
     mine.write_text("id,predictions\n0012,x\n" + "b,q\n" * 60)
     code, shown, error = run("check", truth, mine, "-m", "map@5")
     assert code == 1

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import KEEP_TEXT, plain_ids
-from rankmill.errors import InputError, plural
+from rankmill.errors import InputError, plural, spoken
 from rankmill.records import record
 from rankmill.results.answer import Answer
 from rankmill.show.tables import Bad, Cell, Column, Part, Table, View
@@ -349,6 +349,9 @@ class SubmissionCheck(Answer):
             scored = [self.note] if self.note else []
             if self.score is not None:
                 scored.append(f"{self.metric} = {self.score!r}")
+            elif not (self.note or self.problems):
+                named = "--preset NAME on the command line, semantics=NAME in Python"
+                scored.append(spoken(f"for its score as a competition computes it, use {named}"))
             if not self.problems:
                 return [headline, *scored]
             shown: list[Part] = [Bad(headline), *scored, "", counts(), "", table(_SHOWN)]
