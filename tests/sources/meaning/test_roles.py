@@ -628,6 +628,17 @@ def test_scores_that_rise_within_lists_are_told(form: str, tmp_path: Path) -> No
 
 @pytest.mark.small
 @pytest.mark.parametrize(
+    ("numbers", "told"),
+    [((1, 2, 3), True), ((1.0, 2.0, 3.0), True), ((3, 2, 1), False), ((0.1, 0.2, 0.3), False)],
+)
+def test_numbers_of_a_dict_that_may_be_ranks_are_told(numbers: Any, told: bool) -> None:
+    run = {query: dict(zip("xya", numbers, strict=True)) for query in "qr"}
+    notes = rankmill.evaluate({"q": ["a"], "r": ["a"]}, run, "map@3").notes
+    assert ["if they are ranks, give lists" in one for one in notes] == [True] * told
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
     "scores",
     [
         {"score": RISING, "confidence": RISING},

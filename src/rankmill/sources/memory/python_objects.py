@@ -63,6 +63,8 @@ EXPECTED = (
 )
 ZEROS_AND_ONES = (int, float, np.number, np.bool_)
 ROW = (2, 3)  # so many values has a row of query and item, or of these and a number
+# So many lists tell whether their numbers may be ranks.
+SOME = 1_000
 # So many items are few, and less than a batch.
 FEW = BATCH_ROWS
 VECTORS = "{item: vector}, or a matrix whose row i is item i"
@@ -217,7 +219,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         values = len(lists) if column == key else count_items(lists)
         return values, 8 * values
 
-    return Source(
+    source = Source(
         name,
         {name: pa.schema(schema)},
         len(lists),
@@ -228,6 +230,14 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         unordered=shape == "mapping" and role == "predictions",
         bare=True,
     )
+    some = [one for one in lists[:SOME] if len(one) > 1] if source.unordered else []
+    ranked = sum([*one.values()] == [*range(1, len(one) + 1)] for one in some)
+    if 2 * ranked > len(some):
+        source.findings.say(
+            f"{name}: the numbers of {ranked:,} of the first {len(some):,} lists are 1, 2, and so "
+            "on, and the highest comes first: if they are ranks, give lists of items in order"
+        )
+    return source
 
 
 def _is_of_zeros_and_ones(cell: Any) -> bool:
