@@ -46,6 +46,7 @@ def test_the_drawn_table_fits_and_says_everything(columns):
     assert "…" not in text
 
 
+@pytest.mark.long
 def test_progress_shows_on_a_terminal_after_a_while():
     code = (
         "with Progress(0.05) as step:\n"

@@ -151,6 +151,7 @@ def test_the_sweep_finds_what_is_wrong(text: str) -> None:
     assert bool(unknown_words(text)) == ("---" not in text)
 
 
+@pytest.mark.long
 def test_no_message_names_what_python_has_not() -> None:
     named = [(name, text) for name, text in messages() if AN_OPTION.search(text)]
     assert len(named) > 40

@@ -220,6 +220,7 @@ print(lookup.find(to_ids(pa.array({wanted}), "items")).tolist())
         ([7, 1 << 40, -3], [-3, 8, 7, 1 << 40], [2, -1, 0, 1]),
     ],
 )
+@pytest.mark.long
 def test_ids_that_travel_are_found_in_another_process(
     ids: list[Any], wanted: list[Any], rows: list[int]
 ) -> None:

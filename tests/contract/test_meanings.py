@@ -338,7 +338,7 @@ def outcome(labels: Any, predictions: Any) -> tuple[tuple[float, ...] | str, str
     return tuple(found[metric] for metric in METRICS), ""
 
 
-@pytest.mark.rows(16)
+@pytest.mark.rows(9)
 @pytest.mark.parametrize("name", MEANINGS)
 def test_a_meaning_is_the_same_in_every_form(name: str, tmp_path: Path) -> None:
     meaning, whole = MEANINGS[name], ""

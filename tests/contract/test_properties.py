@@ -181,7 +181,14 @@ def _write(dump: dict[str, np.ndarray], folder: Path, rows_a_group: int, wide: b
     return paths
 
 
-@pytest.mark.parametrize("queries", [600, pytest.param(5_500, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        pytest.param(540, marks=pytest.mark.small),
+        600,
+        pytest.param(5_500, marks=pytest.mark.long),
+    ],
+)
 def test_a_dump_equals_the_oracle(
     dump: dict[str, np.ndarray], tmp_path: Path, queries: int
 ) -> None:
@@ -214,6 +221,7 @@ def test_a_dump_equals_the_oracle(
     ("length", "slow"),
     [(20_000, False), pytest.param(80_000, False, marks=pytest.mark.long), (2_000, True)],
 )
+@pytest.mark.long
 def test_one_huge_list(length: int, slow: bool) -> None:
     """Predictions against a quarter as many labels in one query, beside small ones.
 

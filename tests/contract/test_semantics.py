@@ -60,6 +60,7 @@ def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) 
     ),
     ids=str,
 )
+@pytest.mark.long
 def test_long_lists(order: str, kind: pa.DataType) -> None:
     draw = random.Random(order)
     metrics = strategies.metric_names([1, 33, 150])

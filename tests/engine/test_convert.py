@@ -159,6 +159,7 @@ def test_what_is_kept_and_what_is_left_out(tmp_path: Path) -> None:
         pytest.param("user {}".format, True, id="string-long"),
     ],
 )
+@pytest.mark.long
 def test_files_that_are_read_by_ranges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: Any, long: bool
 ) -> None:

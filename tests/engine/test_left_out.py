@@ -298,6 +298,7 @@ def same(one: LeftOut | str, other: LeftOut | str) -> bool:
 @pytest.mark.rows(1)
 @pytest.mark.small
 @pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])
+@pytest.mark.long
 def test_parts_merge_in_any_order_to_the_same_bits(dtype: Any) -> None:
     parts, whole = parts_of(3, 4, dtype)
     with Workers(1) as one, Workers(3) as three:

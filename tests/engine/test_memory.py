@@ -137,6 +137,7 @@ def to_wide(table: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("text", some([True, False], 2), ids=["strings", "integers"])
+@pytest.mark.long
 def test_shares_of_many_row_groups(tmp_path: Path, shares: list[int], text: bool) -> None:
     labels, predictions = dump(4000, 1, text=text)
     sides = [(labels, predictions), (to_wide(labels), to_wide(predictions))]

@@ -94,6 +94,7 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
         pytest.param("map@12 gap", 100_000_000, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_peak_memory_keeps_to_the_limit(dump: tuple[str, str], metrics: str, memory: int) -> None:
     """The program and the batches take 300 MB, of which 100 MB are taken in any case."""
     rankmill.evaluate(*dump, metrics.split(), memory=memory)  # compiles if needed

@@ -159,6 +159,7 @@ def test_requests_are_few_and_ranges_small(proxy: Proxy, folder: Path) -> None:
     assert len(asked) <= 2 * (3 + 2 * (4 + 1)) + 3  # and what the proxy failed
 
 
+@pytest.mark.long
 def test_a_store_that_fails_at_times_was_tested(proxy: Proxy) -> None:
     proxy.fails_every = 20
     try:
@@ -316,6 +317,7 @@ def test_no_network_is_an_error_within_seconds(
         assert time.monotonic() - begun < 15
 
 
+@pytest.mark.long
 def test_a_metadata_service_that_never_answers_costs_little(
     proxy: Proxy, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

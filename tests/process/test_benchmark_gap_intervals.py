@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[1].parent / "benchmarks" / "gap_intervals.py"
 
 
+@pytest.mark.long
 def test_every_promise_has_its_row():
     few = ("--datasets=3", "--queries", "30", "--populations", "one label", "--truth=2000")
     finished = subprocess.run(

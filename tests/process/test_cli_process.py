@@ -112,6 +112,7 @@ def dump_to_compile_for(tmp_path_factory):
 
 # Each signal, and each delay, once.
 @pytest.mark.parametrize(("delay", "number"), some(itertools.product([0.3, 1.0, 2.5], ENDS), 8))
+@pytest.mark.long
 def test_a_signal_ends_it_at_once_and_leaves_nothing(dump_to_compile_for, tmp_path, number, delay):
     outputs = [tmp_path / "out.json", tmp_path.parent / f"{tmp_path.name}-users.parquet"]
     before = sorted(os.listdir(tmp_path))
@@ -194,6 +195,7 @@ def test_a_signal_while_it_prints_does_not_say_that_nothing_is_written(tmp_path,
     assert (evaluation.returncode, err) == (code, line.replace("; nothing written", ""))
 
 
+@pytest.mark.long
 def test_a_working_folder_that_was_removed(dump, tmp_path):
     gone = tmp_path / "gone"
     for arguments in (["x", dump[1]], [dump[0], "x"], [*dump, "-o", "x"], [*dump]):
@@ -276,6 +278,7 @@ def test_few_descriptors_are_enough(large_dump, tmp_path):
 
 
 @LINUX
+@pytest.mark.long
 def test_no_more_descriptors(large_dump, tmp_path):
     code = (
         "import resource, sys, rankmill.cli.evaluate, rankmill.sources.readers.parquet\n"
@@ -306,6 +309,7 @@ def test_no_room_for_temporary_files(large_dump, tmp_path):
 
 
 @LINUX
+@pytest.mark.long
 def test_no_more_threads(large_dump, tmp_path):
     # The stack of each thread has the size of the limit, so no thread finds enough memory.
     limits = {"RLIMIT_STACK": 8 << 30, "RLIMIT_AS": 6 << 30}

@@ -154,6 +154,7 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(processes):
     assert processes.call("int64") == [[12, 0, 1]]
 
 
+@pytest.mark.long
 def test_a_file_is_of_the_types_that_it_is_used_for(processes):
     processes.call("int64")
     (of_integers,) = processes.kept()
@@ -228,6 +229,7 @@ def test_processes_that_start_together_keep_what_each_compiled(processes):
     assert len(processes.kept()) == 4
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_replaced_is_a_warning(processes):
     processes.call("int64")
     (path,) = processes.kept()
@@ -397,6 +399,7 @@ NOT_FILES = {
 
 @pytest.mark.rows(1)
 @pytest.mark.parametrize("made", NOT_FILES.values(), ids=NOT_FILES)
+@pytest.mark.long
 def test_what_is_not_a_file_is_not_opened_but_replaced(processes, made, monkeypatch):
     processes.call("int64")
     (path,) = processes.kept()

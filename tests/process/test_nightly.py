@@ -167,6 +167,7 @@ def test_github_actions(jobs: Path) -> None:
     assert verdicts(jobs) == ["held", "regressed"]
 
 
+@pytest.mark.long
 def test_kubernetes(jobs: Path) -> None:
     yaml = pytest.importorskip("yaml")
     made = yaml.safe_load(block("# nightly.yaml"))
@@ -187,6 +188,7 @@ def test_kubernetes(jobs: Path) -> None:
     assert verdicts(jobs) == ["held"]
 
 
+@pytest.mark.long
 def test_airflow(jobs: Path) -> None:
     text = block("# dags/nightly_gate.py")
     tree = ast.parse(text)

@@ -445,12 +445,12 @@ BUDGETS = {
     "kernels": 3_065,
     "matching": 746,
     "metrics": 4_010,
-    "nightly": 4_630,
+    "nightly": 4_635,
     "results": 553,
     "root": 532,
     "semantics": 191,
     "show": 805,
-    "sources": 6_643,
+    "sources": 6_648,
     "spark": 1_277,
 }
 
@@ -465,7 +465,11 @@ def test_folders_keep_to_their_budgets() -> None:
         counts[parts[0] if len(parts) > 1 else "root"] += sum(
             isinstance(node, ast.stmt) and not is_docstring(node) for node in nodes
         )
-    over = {name: count for name, count in counts.items() if count > BUDGETS[name]}
+    over = {
+        name: f"{count} of {BUDGETS[name]}"
+        for name, count in counts.items()
+        if count > BUDGETS[name]
+    }
     todo = "delete as many elsewhere, or raise BUDGETS of this file and say in the commit what for"
     assert not over, f"{over} statements: {todo}"
 

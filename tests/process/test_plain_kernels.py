@@ -97,6 +97,7 @@ def test_a_kernel_is_compiled_at_last() -> None:
     assert [compiled_by(kernel, 10)[1] for _ in range(3)] == [0, 1, 0]
 
 
+@pytest.mark.long
 def test_processes_that_are_slow_without_a_kernel_have_it_compiled(tmp_path: Path) -> None:
     """Each process of a nightly job stays below the limit, so none would compile it."""
     program = (

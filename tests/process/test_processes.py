@@ -59,6 +59,7 @@ def in_child(paths: tuple[str, str], answers: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.long
 def test_a_child_of_a_parent_that_has_evaluated(dump: tuple[str, str], method: Any) -> None:
     expected = score(dump)
     context = multiprocessing.get_context(method)

@@ -22,6 +22,7 @@ def write_lists(name: str, worse: int) -> None:
     Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
+@pytest.mark.long
 def test_the_workflow_stops_a_worse_retriever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def hung(*_: object) -> None:
 # Python ignores an interrupt while it finalises a thread of its own.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("first", some(range(1, 98, 6), 8))
+@pytest.mark.long
 def test_a_pool_survives_an_interrupt_at_any_instruction(first: int) -> None:
     """Ctrl-C inside a Future or Thread.start left a lock taken, for which a worker then waited."""
 

@@ -82,6 +82,7 @@ def same_row(found: Any) -> str:
     return seal_of(found.to_row())
 
 
+@pytest.mark.long
 def test_flips_of_the_rows_of_states_are_refused():
     row, draw = state().to_row(), random.Random(8)
     names, refused = list(row), 0
@@ -170,6 +171,7 @@ def flip_file(path: Path, draw: random.Random) -> Path:
 
 
 @pytest.mark.lengthy
+@pytest.mark.long
 def test_flips_of_baselines_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"], per_query=True)
     path = tmp_path / "earlier.parquet"
@@ -198,6 +200,7 @@ def test_a_changed_value_is_refused_by_name(tmp_path):
     assert gate(values.slice(1)).word == "held"  # in memory, a part is a baseline too
 
 
+@pytest.mark.long
 def test_flips_of_a_history_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"])
     (tmp_path / "runs").mkdir()

@@ -214,6 +214,7 @@ def hostile_comparison():
     return rankmill.compare(labels, runs, ["map@3"], by="\\a{_}", moved=1), names
 
 
+@pytest.mark.long
 def test_names_do_not_act():
     found, names = hostile_comparison()
     rows = structure(of(found))[0]

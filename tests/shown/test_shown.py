@@ -133,7 +133,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def agrees(name: str, text: str, update: bool) -> None:
     path = GOLDEN / name.replace(" ", "-")
-    if update:
+    if update and not (path.exists() and alike(path.read_text("utf-8")) == alike(masked(text))):
         path.parent.mkdir(exist_ok=True)
         path.write_text(masked(text), "utf-8")
     assert alike(masked(text)) == alike(path.read_text("utf-8")), (

@@ -223,6 +223,7 @@ def bomb(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["feather", "arrows"])
+@pytest.mark.long
 def test_a_part_that_takes_more_than_the_limit(run_cli: Run, labels: Path, kind: str) -> None:
     path = Path(f"bomb.{kind}")
     path.write_bytes(bomb(kind))

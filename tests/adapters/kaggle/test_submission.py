@@ -473,6 +473,7 @@ except theirs.ParticipantVisibleError as error:
 """
 
 
+@pytest.mark.long
 def test_kaggles_own_error_is_raised_where_there_is_one() -> None:
     assert run_python(KAGGLE) == "1 row: row missing: add a row for each id of the solution\n"
 

@@ -51,6 +51,7 @@ def held(change, both, metric, semantics, base, order) -> None:
 
 @pytest.mark.rows(1)
 @pytest.mark.parametrize("metric", some(QUERY_METRICS, 2))
+@pytest.mark.long
 def test_every_change_is_what_evaluate_says(metric):
     labels, predictions = dump(3, repeats=True, repeated_labels=True, grades=(1, 2))
     both = tables(labels, predictions)

@@ -139,6 +139,7 @@ def large(kind: str, seed: int = 3) -> tuple[pa.Table, pa.Table]:
 
 
 @pytest.mark.parametrize("kind", some(["text", "near"], 2))
+@pytest.mark.long
 def test_blocks_threads_ranges_and_shapes_change_no_bit(tmp_path: Path, kind: str) -> None:
     labels, predictions = large(kind)
     first = rankmill.evaluate(labels, predictions, METRICS)

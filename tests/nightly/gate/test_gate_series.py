@@ -81,6 +81,12 @@ def test_a_series_begins_at_its_date_and_forgets_tries_of_tonight(tmp_path):
     )
     # Another rule: its series has tonight alone.
     assert "mean of 1 night since 2026-05-03" in alone.outcomes[0].reason
+    typo = PAIRED.replace("2026", "2062")
+    same = run_of([True] * N)
+    night = {"history": tmp_path, "time": BEGIN + timedelta(days=3)}
+    none = gate(LABELS, same, typo, baseline=same, **night)
+    assert (none.headline, none.outcomes[0].counts) == ("not judged", False)
+    assert "its series begins on 2062-05-01, after this night" in none.outcomes[0].reason
     assert found[0].outcomes[0].night is not None
 
 
@@ -100,6 +106,7 @@ def test_slices_have_series_of_their_own(tmp_path):
     assert words["country = de"] != "regressed"
 
 
+@pytest.mark.long
 def test_a_leak_is_found_against_pinned_nights(tmp_path):
     rule = "hit@1 drop <= 5% confidence 0.95 since 2026-05-01"
     leak = nights_of(tmp_path / "a", 45, lambda n: 1 - 0.99 ** max(0, n - 14), rule, paired=False)

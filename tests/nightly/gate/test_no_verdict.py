@@ -313,6 +313,7 @@ def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monk
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.long
 def test_a_run_that_is_stopped_did_not_finish(night, tmp_path, number):
     values = (tmp_path / "values.parquet").read_bytes()
     asked = [word for pair in OUTPUTS.items() for word in pair]

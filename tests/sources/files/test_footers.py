@@ -119,6 +119,7 @@ def test_lists_of_every_type_are_counted_as_footers_count_them(
             assert [row for data in batches for row in data["items"].to_pylist()] == lists
 
 
+@pytest.mark.long
 def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
     """No byte in a footer may end the process or keep it busy."""
     path = tmp_path / "labels.parquet"

@@ -201,6 +201,7 @@ def test_spilled_partitions_leave_nothing_behind(
 # ------------------------------------------------------------------ errors that must be noticed
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_early_is_an_error(tmp_path: Path) -> None:
     """A page header has fewer values than the footer, and no checksum covers it."""
     rows = 400

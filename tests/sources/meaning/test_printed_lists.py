@@ -47,6 +47,7 @@ def test_items_with_numbers(name: str, table: bool, tmp_path: Any) -> None:
         ('[{"item": 11, "score": 1}]', "[11]"),
     ],
 )
+@pytest.mark.long
 def test_other_cells_among_them(first: str, later: str) -> None:
     cells = [first] * 30_000 + [later]
     table = pa.table({"user_id": range(len(cells)), "items": cells})

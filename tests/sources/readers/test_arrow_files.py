@@ -357,6 +357,7 @@ def ending(path: Path, table: pa.Table) -> str:
 
 
 @pytest.mark.parametrize("name", some(["a.arrow", "a.ipc", "b.arrows", "a.arrows"], 2))
+@pytest.mark.long
 def test_damaged_files_are_refused_or_differ_in_values(tmp_path: Path, name: str) -> None:
     """No cut is read; a flipped bit may change values, which no checksum protects, but no rows."""
     table = tables("wide", "string")[1].select(["query_id", "items"])

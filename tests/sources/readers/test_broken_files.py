@@ -53,6 +53,7 @@ def flips(raw: bytes, places: range, seed: int = 0) -> Iterator[tuple[int, bytes
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.long
 def test_no_flipped_bit_moves_rows_of_other_row_groups(tmp_path: Path, version: str) -> None:
     """Row groups are read as one; values missing in one must not be taken from the next."""
     table = dump(5 * ROW_GROUP)

@@ -206,6 +206,7 @@ def test_a_note_offers_the_ties_of_trec_eval(tmp_path: Path) -> None:
     assert (result["mrr"], result.notes) == (0.5, [])
 
 
+@pytest.mark.long
 def test_later_rows_decide_anew(tmp_path: Path) -> None:
     """Cells that may hold several items, of which the first rows have none."""
     head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
@@ -227,6 +228,20 @@ def test_later_rows_decide_anew(tmp_path: Path) -> None:
     assert as_long["map"] == 1 / 200_001
     as_wide = rankmill.evaluate(rankmill.Labels(path, format="csv-wide"), predictions, ["map"])
     assert as_wide["map"] == 0
+
+
+@pytest.mark.small
+def test_names_that_contradict_a_header_are_refused(tmp_path: Path) -> None:
+    """As those of a run of MS MARCO given for qrels of BEIR, whose grades would be lost."""
+    content = b"query-id\tcorpus-id\tscore\nq1\ta\t1\nq1\tb\t0\n"
+    path = text.write(tmp_path, "test.tsv", content)
+    predictions = {"q1": ["b", "a"]}
+    told = r"its first row calls 'score' what columns calls 'rank': leave the names out"
+    with pytest.raises(UsageError, match=told):
+        rankmill.evaluate(rankmill.Labels(path, columns="query,item,rank"), predictions, ["mrr"])
+    for columns in ("query,item,gain", "query-id,corpus-id,score"):
+        labels = rankmill.Labels(path, columns=columns)
+        assert rankmill.evaluate(labels, predictions, ["mrr"])["mrr"] == 0.5
 
 
 @pytest.mark.small

@@ -350,8 +350,9 @@ _NOTES = (
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
     "holds: nights without a change in which the rule holds, or some of its slices do and all "
-    "others are too small. No other night is the baseline last or median: if few hold, it is a "
-    "lucky one, and there are more false alarms than these.",
+    "others are too small; with small slices, this may be 20 points off. No other night is the "
+    "baseline last or median: if few hold, it is a lucky one, and there are more false alarms than "
+    "these.",
     "price: of n queries, a verdict needs a mean beyond the limit by 3.7/n of the range of the "
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )

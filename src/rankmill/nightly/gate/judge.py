@@ -342,6 +342,11 @@ def _of_series(
     """Hold a metric over the nights of a series against a rule; the history is read once."""
     earlier, metric = evidence.asked.nights, rule.name(evidence.result.scope.rel)
     assert earlier is not None  # as there is such a rule
+    assert rule.since is not None
+    if rule.since > earlier.now.date():
+        later = f"its series begins on {rule.since}, after this night"
+        outcomes = (_undecided(rule, one.shown, later, one.measured) for one in cases)
+        return [replace(one, counts=False) for one in outcomes]
     baseline = evidence.asked.earlier
     pairs, nights = None, None
     if baseline is not None and baseline.kind != "history":

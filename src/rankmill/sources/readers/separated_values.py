@@ -102,6 +102,12 @@ def _layout(file: File, usual: str, asked: InputOptions) -> Layout | None:
         raise block.error(0, f"two columns are called {again!r}; rename one")
     if asked.columns and not _begins_with_names(sample, names):
         lines = 0
+    elif other := [pair for pair in zip(written, names, strict=True) if _contradict(*pair)]:
+        raise UsageError(
+            f"{file.name}: its first row calls {other[0][0]!r} what columns calls {other[0][1]!r}: "
+            "leave the names out, or if they are those of the predictions, name those of the "
+            "labels with --label-columns A,B,... on the command line, Labels(columns=...) in Python"
+        )
     density = len(rows.lines) / len(head.data)
     return Layout(names, separator, names, first - 1 + lines, density, written=written)
 
@@ -117,6 +123,15 @@ def _sample(
     layout = Layout(fields, separator, fields)
     found = layout.parse(block, [*fields], None).data
     return [column.slice(0, count).to_pylist() for column in found.columns]
+
+
+def _contradict(written: str, told: str) -> bool:
+    """Whether two names of a column are usual, and of different roles; a gain may be a score."""
+    roles = [
+        next((role for role, names in ALIASES.items() if plain(one) in map(plain, names)), "")
+        for one in (written, told)
+    ]
+    return all(roles) and len({"score" if one == "gain" else one for one in roles}) > 1
 
 
 def _begins_with_names(sample: list[list[str | None]], told: Sequence[str]) -> bool:
