@@ -82,6 +82,7 @@ def test_other_rows_in_a_later_pass_are_an_error(spark: Any, call: Callable[...,
         call(Frames(spark))
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     "values",
     [

@@ -65,6 +65,7 @@ def told(text: str) -> Any:
     return plain(json.loads(text))
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("part", ["evaluate", "compare", "gate"])
 def test_a_file_says_the_same_to_spark(part: str, shop: Path, run: Any) -> None:
     file = shop / "x.toml"  # Java stays in the working folder that it began in

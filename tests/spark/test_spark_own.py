@@ -59,6 +59,7 @@ def defined(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         importlib.import_module("here_only")
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("where", ["main", "module"])
 def test_compiled_metrics_travel_to_the_workers(
     spark: Any, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

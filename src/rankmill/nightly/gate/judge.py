@@ -467,9 +467,11 @@ def _not_compared(rule: Rule, sides: Sides) -> RuleOutcome:
 def _reason(rule: Rule, sides: Sides, found: Interval, confidence: float | None) -> str:
     one, shown = sides.measured, sides.shown
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
-    if sides.mix is not None and f"{one.value:.6g}" != f"{sides.own:.6g}":
+    if f"{one.value:.6g}" == f"{sides.own:.6g}":
+        pass  # nobody would see a difference
+    elif sides.mix is not None:
         value += f", {one.value:.6g} at the {sides.mix.by} mix of the baseline"
-    elif one.value != sides.own:
+    else:
         value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
     if _is_worst(rule, one):
         value += ", and so is the baseline: nothing is worse"
