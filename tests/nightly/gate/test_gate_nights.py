@@ -565,6 +565,8 @@ def test_power_tells_the_drop_that_a_rule_finds():
     tonight = rankmill.evaluate(LABELS, dump(2), "hit@1").metrics["hit@1"]
     assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
     assert (count.smallest, count.alarms) == (None, None)
+    assert "\nempty: a count, a series, or a system compared with itself" in repr(found)
+    assert "\nempty: " not in repr(gate_power(LABELS, dump(2), PLAIN, baseline=dump(1)))
     assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
     assert "whatever is lost" not in repr(found)
     # A verdict has the same drop of each rule.

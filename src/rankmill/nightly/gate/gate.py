@@ -356,6 +356,9 @@ _NOTES = (
     "price: of n queries, a verdict needs a mean beyond the limit by 3.7/n of the range of the "
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )
+_EMPTY = (
+    "empty: a count, a series, or a system compared with itself, of which these data tell no error."
+)
 _NONE = "none: these data are too few for the rule to fail in 80% of nights, whatever is lost."
 
 
@@ -409,7 +412,8 @@ class GatePower(Answer):
 
         def parts() -> list[Part]:
             blind = any(one.alarms is not None and one.largest is None for one in self.rules)
-            return [table(), *_NOTES, *([_NONE] if blind else [])]
+            empty = any(one.alarms is None for one in self.rules)
+            return [table(), *_NOTES, *([_NONE] if blind else []), *([_EMPTY] if empty else [])]
 
         def exact() -> Table:
             rows: list[list[Cell]] = [list(one) for one in self.rules]
