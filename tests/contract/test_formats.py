@@ -15,6 +15,7 @@ import rankmill
 import strategies
 from flat import flat
 from rankmill.arrays import Ragged
+from rankmill.io.whole_files import write_by_suffix
 from strategies import INTEGER_TYPES, STRING_TYPES
 
 # ((query, labels), ...) and ((query, predictions), ...): map@3 is (1 + 1/2 + 0) / 3
@@ -381,3 +382,17 @@ def test_equal_ranks_of_a_query_are_counted_and_keep_the_order_of_rows() -> None
     result = rankmill.evaluate(labels, predictions, "first_hit")
     assert result.audit["tied_ranks"] == 2
     assert result.per_query["first_hit"].to_pylist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
+def test_a_format_of_cells_is_told_of_any_file(tmp_path: Path, suffix: str) -> None:
+    """An item with a comma may be a list: the error says to name such a format."""
+    labels = pa.table({"user": [1, 1, 2], "item": ["drill-2,5mm", "axe", "saw"]})
+    path = tmp_path / f"labels.{suffix}"
+    with open(path, "wb") as file:
+        write_by_suffix(file, labels, path)
+    predictions = pa.table({"user": [1, 2], "items": [["axe", "x"], ["y", "saw"]]})
+    with pytest.raises(rankmill.InputError, match="csv-long if each is one item"):
+        rankmill.evaluate(str(path), predictions, "hit@1")
+    told = rankmill.Labels(str(path), format="csv-long")
+    assert rankmill.evaluate(told, predictions, "hit@1")["hit@1"] == 0.5

@@ -1047,7 +1047,7 @@ def test_a_trend_of_slices(tmp_path: Path, run: Any) -> None:
     tells(shown, ["hit@1[country=de, new=n]", "hit@1[country=it, new=n]", "+0.250000", "2 runs"])
     code, _, error = run("history", tmp_path, "-m", "hit@1[country=fr]")
     assert code == 3
-    assert "it has hit@1, and in its newest run country = de; country = it" in error
+    assert "it has hit@1, lately in country = de; country = it" in error
     assert "[country] is not a slice" in run("history", tmp_path, "-m", "hit@1[country]")[2]
 
 

@@ -435,7 +435,7 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_456,
+    "adapters": 1_461,
     "analysis": 3_821,
     "cli": 2_104,
     "columns": 1_123,
@@ -444,13 +444,13 @@ BUDGETS = {
     "io": 845,
     "kernels": 3_065,
     "matching": 746,
-    "metrics": 4_010,
-    "nightly": 4_638,
+    "metrics": 4_019,
+    "nightly": 4_642,
     "results": 553,
     "root": 532,
     "semantics": 191,
     "show": 805,
-    "sources": 6_648,
+    "sources": 6_653,
     "spark": 1_277,
 }
 

@@ -335,9 +335,10 @@ class History(Answer):
         whole, wanted = _parts(metric)
         if not having:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
-            if wanted and self.runs:
-                slices = (f"{by} = {one}" for by, one in self._slices(self.runs[-1], whole))
-                there += f", and in its newest run {'; '.join(slices) or 'no slices'}"
+            if wanted:
+                cut = filter(None, (self._slices(run, whole) for run in reversed(self.runs)))
+                slices = [f"{by} = {one}" for by, one in next(cut, ())]
+                there += f", lately in {'; '.join(slices)}" if slices else ", and of no slices"
             of = "" if system is None else f" of {system}"
             raise NoRunError(f"the history {self.name} has no {metric}{of}; it has {there}")
         asked = heeded(having[-1][0].rules if rules is None else rules, whole)

@@ -655,6 +655,9 @@ def test_a_sample_gives_no_score_and_swapped_files_a_question():
     one = frame(dict.fromkeys("abc", "x"))  # each has one label
     assert check(one, mine, "id", "map@1", semantics="kaggle_hm").score == 2 / 3
     assert "did you swap" not in repr(check(one, mine.iloc[:2], "id", "map@1"))
+    for text in ("x", "x y z"):  # of so many rows it is one
+        many = frame(dict.fromkeys("abcdefghij", text))
+        assert check(many, mine, "id", "map@2", semantics="kaggle_hm").score is None
     for lists in (["x", "x"], ["x y", "y x"], ["x y"]):  # each may be labels
         found = check(frame(dict(zip("ab", lists, strict=False))), mine, semantics="kaggle_hm")
         assert found.score is not None

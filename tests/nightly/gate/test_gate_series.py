@@ -10,6 +10,7 @@ import pytest
 
 from rankmill import History, Rules, UsageError, gate, gate_power
 from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
+from rankmill.nightly.rules.reports import summary_line
 from rankmill.nightly.rules.rules import parse_rule
 
 BEGIN = datetime(2026, 5, 1, 3, tzinfo=UTC)
@@ -245,3 +246,18 @@ def test_a_series_needs_a_history_and_tells_what_it_detects(tmp_path):
     (plain,) = gate_power(LABELS, run_of(new), PAIRED.partition(" since")[0], **asked).rules
     assert 0.01 < power.smallest < plain.smallest
     assert power.alarms is None
+
+
+def test_a_leak_without_a_baseline_is_told_in_a_line(tmp_path):
+    """Its amount is that of the last nights, which no word says of tonight alone."""
+    rule = "hit@1 drop <= 5% since 2026-05-01"
+    found = nights_of(tmp_path, 26, lambda night: 0.3 * (night >= 16), rule, paired=False)
+    told = found[-1]
+    assert (told.word, told.baseline) == ("regressed", None)
+    nights = [(one.time, one.get("hit@1").value, 0.01, "") for one in History(tmp_path).runs]
+    line = summary_line(told, {"hit@1": nights})
+    assert "tonight; drop of 2" in line
+    assert "last nights against those from 2026-05-01 on" in line
+    assert "the baseline" not in line
+    highs = [one.outcomes[0].high for one in found if one.outcomes[0].high is not None]
+    assert max(highs) <= 1

@@ -58,6 +58,7 @@ OTHERS = (
 SAMPLE = (
     "no score: each row of the solution has the same items, as in a sample, which has no answers"
 )
+MANY = 10
 SWAPPED = "the solution has a full list in each row, as submissions do: did you swap both files?"
 
 
@@ -206,17 +207,22 @@ def check(
 
 
 def _doubt(found: SubmissionCheck, lists: Any) -> str:
-    """Why lists of the same length as those of a submission may be no solution.
+    """Why lists of the same length may be no solution.
 
-    The labels of two queries and more are never the same list of just as many items as the cutoff.
+    The labels of two queries and more are never the same list of just as many items as the cutoff,
+    nor are those of many queries the same list of any length.
     """
     lists, k = lists.combine_chunks(), found.cutoff
     lengths = numbers_of(pc.list_value_length(lists))
-    if k in (None, 1) or len(lengths) < 2 or (lengths != k).any():
+    if len(lengths) < 2 or not lengths[0] or (lengths != lengths[0]).any():
         return ""
+    full = lengths[0] == k > 1 if k else False
     items = numbers_of(pc.dictionary_encode(lists.flatten()).indices)
-    if (items.reshape(-1, k) == items[:k]).all():
+    same = (items.reshape(-1, lengths[0]) == items[: lengths[0]]).all()
+    if same and (full or len(lengths) >= MANY):
         return SAMPLE
+    if not full:
+        return ""
     problems = [one.problem for one in found.problems]
     missing = problems.count("row missing")
     swapped = "column missing" in problems or missing == len(lists) - found.rows > 0

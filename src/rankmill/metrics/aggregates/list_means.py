@@ -23,7 +23,7 @@ from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.base import Columns
 from rankmill.metrics.needs import Repeats, TrainingRows, given, of_rows
 from rankmill.metrics.records import state_rows as rows
-from rankmill.metrics.records.record import Count, Sum, same
+from rankmill.metrics.records.record import Count, LaterCount, Sum, same
 from rankmill.records import record
 
 # The groups of popularity by name.
@@ -247,9 +247,10 @@ class GroupShare(Aggregate):
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
     group: ClassVar[int] = HEAD
 
-    # How many items of the group stand within the cutoff, and how many of all.
+    # How many items of the group stand within the cutoff, and how many of all; and how many lists.
     places: Count = 0
     every: Count = 0
+    lists: LaterCount = 0
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the share with the lists of a block."""
@@ -257,7 +258,8 @@ class GroupShare(Aggregate):
         counts = np.zeros(3, np.int64)
         offsets, repeat, k = scored.lists.offsets, scored.needs[Repeats], asked.metric.limit
         kernels.count_groups(offsets, scored.needs[TrainingRows], repeat, k, groups, TAIL, counts)
-        return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
+        shares = int(counts[self.group]), int(counts.sum())
+        return self.merge(type(self)(*shares, int((np.diff(offsets) > 0).sum())))
 
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
@@ -272,7 +274,7 @@ class GroupShare(Aggregate):
 
     def finish(self, totals: Totals) -> Value:
         """Return the share; it has no standard error."""
-        return Value(self.places / self.every if self.every else None)
+        return Value(self.places / self.every if self.every else None, lists=self.lists)
 
     def check(self, row: rows.Row, prefix: str) -> None:
         """Raise UsageError if the group has more places than there are."""

@@ -22,7 +22,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, given
 from rankmill.metrics.records import state_rows as rows
-from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, kind, same
+from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, LaterCount, kind, same
 from rankmill.records import record
 
 # The columns of the sums of a group.
@@ -59,6 +59,7 @@ class Parity(Aggregate):
     # by their ranks: in units, their 2**-29 and their 2**-58, the last two below 2**29.
     sums: Annotated[np.ndarray, kind(_sum, _read_sums, np.ravel)]
     base: FixedCounts  # how many items, or labels, each group has, in units
+    lists: LaterCount = 0
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
@@ -85,7 +86,8 @@ class Parity(Aggregate):
             counted[places] = scored.needs[GroupRows][places]
         of_items = counted, scored.needs[Repeats], k, worths(ranks), *groups.arrays
         kernels.sum_exposure(offsets, *of_items, sums)
-        return replace(self, sums=_sum(self.sums, sums))
+        lists = None if self.lists is None else self.lists + int((np.diff(offsets) > 0).sum())
+        return replace(self, sums=_sum(self.sums, sums), lists=lists)
 
     def gets(self) -> list[float]:
         """Return what each group gets, in units: exact sums, rounded once."""
@@ -106,7 +108,8 @@ class Parity(Aggregate):
         """Return the least value of a group over the largest."""
         each = [value for value in self.values() if value is not None]
         most = max(each, default=0.0)
-        return Value(min(each) / most if most else None)
+        # A share of labels is of queries, as recall is.
+        return Value(min(each) / most if most else None, lists=self.lists if self.by_rank else None)
 
     def by_group(self, at: str) -> dict[str, list[float | None]]:
         """Return the columns of the table of groups; `at` is the cutoff in their titles."""

@@ -72,8 +72,18 @@ def _counts(row: state_rows.Row, name: str) -> np.ndarray:
     return state_rows.counts(row, name, least=0)
 
 
+def _added(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _later_count(row: state_rows.Row, name: str) -> int | None:
+    return None if row.get(name) is None else state_rows.count(row, name)
+
+
 Count = Annotated[int, kind(operator.add, state_rows.count)]
 Counts = Annotated[np.ndarray, kind(operator.add, _counts)]
+# A count that rows of earlier versions do not have.
+LaterCount = Annotated[int | None, kind(_added, _later_count)]
 Sum = Annotated[int, exact()]
 SignedSum = Annotated[int, exact("-?")]
 Fixed = Annotated[int, same(state_rows.count)]

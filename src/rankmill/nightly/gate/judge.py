@@ -392,6 +392,9 @@ def _of_nights(
             return replace(told, counts=len(nights) > FEWEST)
         found = pinned
         what = f"last nights against those from {rule.since} on"
+    if rule.relative and rule.better == "higher" and rule.metric.bounds[0] >= 0:
+        # Nothing loses more than all.
+        found = found._replace(high=None if found.high is None else min(found.high, 1.0))
     ends = "no interval, as the baseline is 0"
     if found.low is not None and found.high is not None:
         ends = drop_text(rule, found.low, found.high)

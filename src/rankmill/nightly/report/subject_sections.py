@@ -206,6 +206,7 @@ def slices(subject: Subject) -> Iterator[Section]:
             for metric in others
         ]
         title = words.slices_words(cut, first, system)
+        title = say("{}: {}", name(first), title) if others else title
         lead = say(
             "{} of {} against {} in slices of the queries; p and intervals are corrected over all. "
             "Axes leave out the ends of intervals of slices with few queries.",

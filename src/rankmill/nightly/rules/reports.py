@@ -99,7 +99,8 @@ def trend_of(one: RuleOutcome, found: Verdict, trends: Trends) -> Sequence[Night
 def _words(one: RuleOutcome, found: Verdict, trends: Trends) -> str:
     rule = parse_rule(one.rule)
     limit = rule.limit_text.partition(" ")[2]
-    if rule.kind != "metric" or one.value is None or one.measured is None:
+    # What a series of nights has lost is told as its nights are.
+    if rule.kind != "metric" or rule.since or one.value is None or one.measured is None:
         told = one.reason.removesuffix(f" (limit {rule.limit_text})")
         gone = rule.kind == "metric" and one.value is None
         return f"{told}, limit {limit}" if told != one.reason and not gone else told
@@ -113,7 +114,9 @@ def _words(one: RuleOutcome, found: Verdict, trends: Trends) -> str:
     before = night_before(trend_of(one, found, trends))
     if before is None and rule.measure == "value" and one.baseline is not None:
         before = "the baseline", one.baseline
-    if before is None or (rule.measure == "drop" and (found.baseline or {})["kind"] == "history"):
+    if before is None or (
+        rule.measure == "drop" and (found.baseline or {}).get("kind") == "history"
+    ):
         return told
     return f"{told}; {_change(one.value, *before)}"
 

@@ -17,7 +17,7 @@ from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
 from rankmill.sources.files.files import File, find_files, is_pipe, spool
-from rankmill.sources.files.formats import FORMATS
+from rankmill.sources.files.formats import FORMATS, format_of_name
 from rankmill.sources.memory.matrices import open_matrix, open_ragged, open_sparse
 from rankmill.sources.roles.source import InputOptions, Prepared, Source
 from rankmill.sources.roles.streams import open_table
@@ -159,9 +159,9 @@ def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
         files = [replace(file, **told) for file in files]
     with outside(name):
         alone = len(files) == 1
-        kinds = {
-            one.name: one.table or asked.format or format_of(one, asked, alone=alone)
-            for one in files
+        kinds = {one.name: one.table or _told_format(one, asked) for one in files}
+        kinds |= {
+            one.name: format_of(one, asked, alone=alone) for one in files if not kinds[one.name]
         }
     held = {file: kind for file, kind in kinds.items() if kind}  # others are empty
     if len(set(held.values())) > 1:
@@ -180,6 +180,13 @@ def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
     for file, schema in source.kinds().items():
         _check_names(file, schema)
     return _bounded(source)
+
+
+def _told_format(file: File, asked: InputOptions) -> str | None:
+    """The format that is told; a format of cells, such as csv-long, is told of any file."""
+    told = asked.format
+    named = format_of_name(file.name) if told and told.startswith("csv-") else None
+    return told if named in (None, "csv", "tsv", "trec", "json") else named
 
 
 def _check_names(file: str, schema: Any) -> None:
