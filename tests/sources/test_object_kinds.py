@@ -299,3 +299,17 @@ def test_a_tuple_of_ids_and_distances_is_no_list_of_pairs() -> None:
     for told in ({query: ids for query, (ids, _) in found.items()}, pairs):
         assert rankmill.evaluate({1: [10], 2: [12]}, told, "hit")["hit"] == 1
     assert rankmill.evaluate({1: [10]}, {1: ([11, 0.9], [10, 0.8])}, "hit")["hit"] == 1
+
+
+def test_row_numbers_of_a_series_are_no_ids() -> None:
+    """A column of lists taken out of a frame has lost the ids beside it."""
+    pandas = pytest.importorskip("pandas")
+    labels = pandas.DataFrame({"user_id": [1, 2], "item_id": ["a", "b"]})
+    frame = pandas.DataFrame({"user_id": [2, 1], "items": [["b"], ["a"]]})
+    with pytest.raises(rankmill.UsageError, match="predictions are lists without query ids"):
+        rankmill.evaluate(labels, frame["items"], "map@1")
+    by_user = frame.set_index("user_id")["items"]
+    unnamed = by_user.rename_axis(None)
+    for series in (by_user, unnamed):
+        assert rankmill.evaluate(labels, series, "map@1")["map@1"] == 1
+    assert rankmill.evaluate(frame["items"], frame["items"].copy(), "map@1")["map@1"] == 1

@@ -591,7 +591,7 @@ def test_a_preset_scores_as_its_competition_does(tmp_path, run):
     assert check(truth, mine, semantics="ml_metrics").score is None  # rejected
     # What is not checked is said of a rejected one, too.
     for one in (mine, frame({"a": "x q", "c": "x"})):
-        assert "does not have are not checked" in repr(check(truth, one, semantics="kaggle_hm"))
+        assert "does not have do not count here" in repr(check(truth, one, semantics="kaggle_hm"))
     for name, one in {"truth.csv": truth, "mine.csv": mine}.items():
         one.to_csv(tmp_path / name, index=False)
     files = tmp_path / "truth.csv", tmp_path / "mine.csv"

@@ -52,8 +52,8 @@ LISTS: dict[str, Any] = {"repeated_labels": "count", "no_relevant": "zero"}
 # The columns of a solution that Kaggle takes away before a metric sees it.
 USAGE = "Usage"
 OTHERS = (
-    "rows of ids that the solution does not have are not checked, as they do not count here; check "
-    "against the sample submission, too"
+    "rows of ids that the solution does not have do not count here, and a competition may not know "
+    "these ids: check against the sample submission, too"
 )
 SAMPLE = (
     "no score: each row of the solution has the same items, as in a sample, which has no answers"

@@ -93,12 +93,24 @@ def _has(*names: str) -> Callable[[Any], bool]:
     return lambda value: any(hasattr(value, name) for name in names)
 
 
+def _is_row_numbered(value: Any) -> bool:
+    """Whether it is a Series of pandas with lists whose index has no name, and numbers its rows."""
+    index: Any = getattr(value, "index", None)
+    if not _is_of("pandas", "Series")(value) or type(index).__name__ != "RangeIndex":
+        return False
+    from rankmill.sources.memory.cells import first_cells, is_list_like
+
+    numbered = index.name is None and (index.start, index.step) == (0, 1)
+    return numbered and any(map(is_list_like, first_cells(value.array)[:1]))
+
+
 def _are_paths(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value)
 
 
 # What a value is -> the function of `sources.memory` that opens it, whose module is loaded then.
 _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
+    (_is_row_numbered, "python_objects.open_series_of_lists"),
     (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
     (_is_of("polars", "DataFrame", "LazyFrame"), "producers.open_polars"),
     (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),

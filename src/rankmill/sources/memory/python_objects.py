@@ -92,6 +92,11 @@ def open_ranx(value: Any, asked: InputOptions) -> Source:
     return open_mapping(value.to_dict(), asked.role, f"the dict of {asked.role}")
 
 
+def open_series_of_lists(value: Any, asked: InputOptions) -> Source:
+    """Open a Series of pandas whose row numbers are no ids, as a column taken out of a frame."""
+    return open_positional(value.tolist(), asked.role, f"the Series of {asked.role}")
+
+
 def open_positional(value: Any, role: Role, name: str) -> Source:
     """Open lists whose places are the query ids, such as a list of lists or a matrix."""
     if isinstance(value, np.ndarray) and not 0 < value.ndim <= 2:
