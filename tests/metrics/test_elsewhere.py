@@ -19,7 +19,7 @@ from rankmill.semantics.presets import PRESETS, preset
 LABELS = pa.table({"query": [1], "items": [["a"]]})
 PREDICTIONS = pa.table({"query": [1], "items": [["b", "a"]], "score": [[0.5, 0.25]]})
 ASKED = ["map@3", "first_hit@3", "P_5", "q_measure"]
-NOTE = "trec_eval has no first_hit@3, q_measure as defined here; counted under its rules"
+NOTE = "the semantics are those of trec_eval, which has no first_hit@3, q_measure as defined here"
 
 
 @pytest.mark.small
@@ -35,8 +35,8 @@ def test_a_metric_is_marked_if_its_name_there_is_unknown(name: str) -> None:
     else:
         missing = [] if "dcg@k" in one.metrics else ["dcg@7"]
         missing += [] if name == "ranx" else ["rbp(p=0.5)"]
-        start = f"{name} has no {', '.join(missing)} as defined here"
-        assert marked == [f"{start}; counted under its rules"] * bool(missing)
+        start = f"the semantics are those of {name}, which has no {', '.join(missing)}"
+        assert marked == [f"{start} as defined here"] * bool(missing)
 
 
 @pytest.mark.small
@@ -52,7 +52,8 @@ def test_a_metric_is_marked_if_its_name_there_is_unknown(name: str) -> None:
 def test_no_note_denies_what_the_table_of_names_has(
     name: str, has: list[str], lacks: list[str]
 ) -> None:
-    told = f"{name} has no {', '.join(lacks)} as defined here; counted under its rules"
+    lack = f"which has no {', '.join(lacks)} as defined here"
+    told = f"the semantics are those of {name}, {lack}"
     assert notes_on(map(parse, [*has, *lacks]), preset(name).semantics) == [told]
 
 

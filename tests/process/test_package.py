@@ -444,7 +444,7 @@ BUDGETS = {
     "io": 845,
     "kernels": 3_065,
     "matching": 746,
-    "metrics": 4_019,
+    "metrics": 4_020,
     "nightly": 4_642,
     "results": 553,
     "root": 532,

@@ -79,7 +79,7 @@ def notes_on(metrics: Iterable[Metric], semantics: Choices) -> list[str]:
         if one.semantics == semantics:
             missing = [metric.text for metric in asked if not name_there(name, metric)]
             if missing:
-                notes.append(
-                    f"{name} has no {', '.join(missing)} as defined here; counted under its rules"
-                )
+                # Nobody may have named it: one choice is enough to be that of a preset.
+                lack = f"which has no {', '.join(missing)} as defined here"
+                notes.append(f"the semantics are those of {name}, {lack}")
     return notes
