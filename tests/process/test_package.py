@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_065,
     "matching": 746,
     "metrics": 4_020,
-    "nightly": 4_642,
+    "nightly": 4_643,
     "results": 553,
     "root": 532,
     "semantics": 191,

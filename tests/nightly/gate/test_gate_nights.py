@@ -565,7 +565,7 @@ def test_power_tells_the_drop_that_a_rule_finds():
     tonight = rankmill.evaluate(LABELS, dump(2), "hit@1").metrics["hit@1"]
     assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
     assert (count.smallest, count.alarms) == (None, None)
-    assert "\nempty: a count, a series, or a system compared with itself" in repr(found)
+    assert "\nempty: a count, a series, a rule without an earlier run, or a system" in repr(found)
     assert "\nempty: " not in repr(gate_power(LABELS, dump(2), PLAIN, baseline=dump(1)))
     assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
     assert "whatever is lost" not in repr(found)
@@ -728,7 +728,9 @@ def test_a_small_slice_without_a_name_leaves_the_other_slices_their_word(tmp_pat
     ]
     (note,) = (one for one in found.notes if "(unknown)" in one)
     assert (
-        note == "not judged: slice country = (unknown), 6 queries, hit@1 0.6667: too few to compare"
+        note
+        == "not judged: slice country = (unknown), 6 queries, hit@1 0.6667: too few to compare, "
+        "and 6 in the baseline"
     )
     named = "hit@1[country=(unknown)] drop <= 30%"  # to require it
     assert gate(unnamed(6), dump(1), named, **asked).word == "not enough data"

@@ -357,7 +357,8 @@ _NOTES = (
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )
 _EMPTY = (
-    "empty: a count, a series, or a system compared with itself, of which these data tell no error."
+    "empty: a count, a series, a rule without an earlier run, or a system compared with itself: "
+    "these data tell no error of it."
 )
 _NONE = "none: these data are too few for the rule to fail in 80% of nights, whatever is lost."
 

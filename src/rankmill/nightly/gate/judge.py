@@ -463,7 +463,8 @@ def _not_compared(rule: Rule, sides: Sides) -> RuleOutcome:
     if one.value is not None:
         queries = plural(sides.shared.either if sides.shared else one.mine.queries, "query")
         why = f"slice {shown}, {queries}, {rule.subject} {one.value:.4g}: "
-        why = f"{why}too few to compare" if one.theirs.queries else f"new {why}no baseline yet"
+        few = f"{why}too few to compare, and {before:,} in the baseline"
+        why = few if one.theirs.queries else f"new {why}no baseline yet"
     return replace(_undecided(rule, shown, "", one), reason=why, counts=False)
 
 
