@@ -98,7 +98,8 @@ class History(Answer):
         InputError
             If there is no such folder, or it holds a Parquet file that is not a run.
         """
-        start, folder = self._start, open_folder(self._place)
+        start, folder = self._start, self._folder
+        assert folder is not None  # or the runs are held
         # One run in two files: they are being joined, or were.
         runs = {run.id: run for run in folder.read(folder.files(start))}
         kept = (run for run in runs.values() if start is None or run.time >= start)
@@ -240,12 +241,13 @@ class History(Answer):
     def _slices(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
         return {} if self._folder is None else self._folder.slices_with(run, metric)
 
-    def _recorded(self, run: Run, metric: str, system: str | None) -> RecordedMetric | None:
-        """Return a metric of a run, or of one of its slices, as in map@12[country=it]."""
-        name, wanted = _parts(metric)
+    def _recorded(
+        self, run: Run, metric: str, wanted: Mapping[str, str], system: str | None
+    ) -> RecordedMetric | None:
+        """Return a metric of a run, or of the slice of it that is wanted."""
         if not wanted:
             return run.get(metric, system)
-        found = self._slices(run, name)
+        found = self._slices(run, metric)
         names, values = [*wanted], [*wanted.values()]
         keys = [(", ".join(names[::step]), ", ".join(values[::step])) for step in (1, -1)]
         return next((found[key] for key in keys if key in found), None)
@@ -331,8 +333,9 @@ class History(Answer):
         self, metric: str, system: str | None, rules: str | None
     ) -> tuple[list[tuple[Run, RecordedMetric]], str]:
         """Return the runs that have a metric and count it the same, and a note on the others."""
-        having = [(run, one) for run in self.runs if (one := self._recorded(run, metric, system))]
         whole, wanted = _parts(metric)
+        each = ((run, self._recorded(run, whole, wanted, system)) for run in self.runs)
+        having = [(run, one) for run, one in each if one is not None]
         if not having:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
             if wanted:

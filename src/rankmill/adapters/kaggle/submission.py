@@ -58,6 +58,7 @@ OTHERS = (
 SAMPLE = (
     "no score: each row of the solution has the same items, as in a sample, which has no answers"
 )
+# So many rows of one list are a sample, whatever its length.
 MANY = 10
 SWAPPED = "the solution has a full list in each row, as submissions do: did you swap both files?"
 
@@ -216,7 +217,7 @@ def _doubt(found: SubmissionCheck, lists: Any) -> str:
     lengths = numbers_of(pc.list_value_length(lists))
     if len(lengths) < 2 or not lengths[0] or (lengths != lengths[0]).any():
         return ""
-    full = lengths[0] == k > 1 if k else False
+    full = k is not None and 1 < k == lengths[0]
     items = numbers_of(pc.dictionary_encode(lists.flatten()).indices)
     same = (items.reshape(-1, lengths[0]) == items[: lengths[0]]).all()
     if same and (full or len(lengths) >= MANY):

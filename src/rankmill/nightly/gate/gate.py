@@ -47,7 +47,6 @@ from rankmill.nightly.rules.verdict import (
     RuleOutcome,
     Verdict,
     is_small,
-    is_starred,
     is_unnamed,
     judged_slices,
     not_judged,
@@ -534,7 +533,7 @@ def _chance_to_hold(
 
     A rule for every slice does so if some slices hold, and `judged_slices` sets aside the others.
     """
-    confidence, starred = confidence_of_each(rule, len(cases)), is_starred(rule)
+    confidence, starred = confidence_of_each(rule, len(cases)), rule.starred
     hold, undecided_by = list[float](), list[float]()
     for sides, test in zip(cases, tests, strict=True):
         if test is None:

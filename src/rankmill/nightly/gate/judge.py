@@ -175,7 +175,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Sides]:
     if rule.paired and earlier is not None and earlier.slices:
         there = {named(by, value) for by, value, _ in found}
         lost = [*slices_lost(earlier.slices, rule, metric, there)]
-        night = earlier.night_before(metric) if lost and EVERY in wanted.values() else {}
+        night = earlier.night_before(metric) if lost and rule.starred else {}
         for by, value, one in lost:
             # A slice of a few queries may have none by chance. One that is gone fails one night.
             few = (one.queries or 0) < LEAST_IN_COMMON
@@ -200,8 +200,8 @@ def _with_before(
     before = next((one for one in known if one is not None), None)
     if before is None or not rule.paired:
         return sides
-    side, starred = evidence.side_of(before), EVERY in dict(rule.slices).values()
-    if starred and min(side.queries, sides.measured.mine.queries) < LEAST_IN_COMMON:
+    side = evidence.side_of(before)
+    if rule.starred and min(side.queries, sides.measured.mine.queries) < LEAST_IN_COMMON:
         side = side._replace(value=None)  # a starred queries are there, and right, by chance
     return sides._replace(measured=sides.measured._replace(theirs=side))
 

@@ -226,6 +226,11 @@ class Rule:
         """Whether a baseline has to be given: a series of nights may be one by itself."""
         return self.paired and self.since is None
 
+    @property
+    def starred(self) -> bool:
+        """Whether it is for every slice."""
+        return any(value == EVERY for _, value in self.slices)
+
     def keeps(self, value: float) -> bool:
         """Return whether a number keeps the limit."""
         return bool(_KEPT[self.operator](value, self.limit))

@@ -258,7 +258,7 @@ def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> li
     Nor do queries without a value, which such a rule asks for by no name. All may still break it,
     and one that is undecided counts if none is decided, or if `undecided` is "fail".
     """
-    if not is_starred(rule) or all(one.word == UNDECIDED for one in outcomes):
+    if not rule.starred or all(one.word == UNDECIDED for one in outcomes):
         return outcomes
     unnamed = [is_unnamed(rule, one.slice) for one in outcomes]
     small = [undecided != "fail" and is_small(rule, *_found(one)) for one in outcomes]
@@ -271,11 +271,6 @@ def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> li
 def _found(one: RuleOutcome) -> tuple[Interval, float | None]:
     number = math.inf if one.measured is None else one.measured
     return Interval(number, one.low, one.high), one.baseline
-
-
-def is_starred(rule: Rule) -> bool:
-    """Return whether a rule is for every slice."""
-    return any(value == EVERY for _, value in rule.slices)
 
 
 def is_unnamed(rule: Rule, slice_name: str) -> bool:

@@ -208,10 +208,10 @@ def _find_item(finder: Finder, query: str) -> str:
     if item is None:
         raise finder.missing("item")
     if finder.chosen.get("item") is None and item in finder.named(ITEM_ALIASES[other]):
-        lists = [name for name in others if finder.holds_lists(name) and name != item]
-        lists = [name for name in lists if not finder.holds_fractions(name)]
-        if lists and finder.holds_lists(item):
-            raise finder.ambiguous("item", [item, *lists])
+        lists = [name for name in others if finder.holds_lists(name)]
+        more = [name for name in lists if name != item and not finder.holds_fractions(name)]
+        if item in lists and more:
+            raise finder.ambiguous("item", [item, *more])
     return item
 
 

@@ -90,9 +90,11 @@ def _tag(source: Source, columns: Columns, parts: Sequence[str], repeated: int) 
 
     It says nothing of items: one that is predicted twice has several values of it, too.
     """
+    if not source.whole:
+        return None
     read = {*parts, *columns.every()}
     named = [one for one in source.schema.names if one not in read and plain(one) in NAMES]
-    for name in [] if not source.whole else [TAG] if source.format == RUN else named:
+    for name in [TAG] if source.format == RUN else named:
         if not repeated and len(head(source, [name])[name].unique()) < 2:
             continue
         rows = _rows_of_some(source, parts, [columns.item, name])

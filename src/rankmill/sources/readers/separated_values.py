@@ -102,7 +102,9 @@ def _layout(file: File, usual: str, asked: InputOptions) -> Layout | None:
         raise block.error(0, f"two columns are called {again!r}; rename one")
     if asked.columns and not _begins_with_names(sample, names):
         lines = 0
-    elif other := [pair for pair in zip(written, names, strict=True) if _contradict(*pair)]:
+    elif asked.columns and (
+        other := [pair for pair in zip(written, names, strict=True) if _contradict(*pair)]
+    ):
         raise UsageError(
             f"{file.name}: its first row calls {other[0][0]!r} what columns calls {other[0][1]!r}: "
             "leave the names out, or if they are those of the predictions, name those of the "
